@@ -1,0 +1,75 @@
+# make run    set up on first use, then write with speculation on the default model
+# make test   set up on first use, then everything that CI runs
+# make long   checks that take minutes          make sanitize  native tests under ASan and UBSan
+# make bench  plain against speculative decoding, make rows      the cost of a pass by its rows
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+SOURCES := CMakeLists.txt pyproject.toml $(shell find native src -type f -not -name '*.pyc' 2>/dev/null)
+PROMPT ?= Repeat these lines twice, word for word:\nA draft is cheap to write.\nA draft is quick to check.\nThe answer stays the same.
+MODEL ?= smollm2-135m
+DRAFT ?= auto
+
+.PHONY: run install test lint types unit long sanitize bench rows clean
+.DEFAULT_GOAL := run
+
+run: install
+	@printf '%b' '$(PROMPT)' | $(BIN)/borrador run --trace --max-tokens 96
+
+install: $(VENV)/.installed
+
+# Build tools live in the environment and not in pip's throw-away one, so that a second build only compiles what changed.
+$(VENV)/.tools: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "borrador needs Python 3.10 or newer, this is " + sys.version.split()[0])'
+	@echo "== environment in $(VENV)"
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet 'scikit-build-core>=0.10' 'nanobind>=2.4' 'cmake>=3.20,<5' ninja
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.tools
+	@echo "== test tools and dependencies"
+	$(PIP) install --quiet --no-build-isolation -C build-dir=build/venv '.[dev]'
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed: $(VENV)/.tools $(SOURCES)
+	@echo "== build and install"
+	$(PIP) install --quiet --no-build-isolation -C build-dir=build/venv .
+	@touch $@
+
+test: $(VENV)/.dev install lint types unit
+	@echo "== all green"
+
+lint: $(VENV)/.dev
+	@echo "== ruff"
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	@echo "== import-linter"
+	$(BIN)/lint-imports
+
+types: $(VENV)/.dev
+	@echo "== mypy"
+	$(BIN)/mypy
+
+unit: $(VENV)/.dev install
+	@echo "== pytest, with real models"
+	$(BIN)/python -m pytest -m 'not long'
+
+long: $(VENV)/.dev install
+	$(BIN)/python -m pytest -m long
+
+# The interpreter is not built with the sanitizer, so its runtime has to be loaded first; Python's own leaks are not ours.
+sanitize: $(VENV)/.dev
+	$(PIP) install --quiet --no-build-isolation --no-deps --upgrade --target build/sanitize/site \
+	  -C build-dir=build/sanitize/build -C cmake.define.BORRADOR_SANITIZE=ON -C install.strip=false .
+	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
+	  PYTHONPATH=build/sanitize/site $(BIN)/python -m pytest -m 'not long and not real_model' tests/models tests/engine
+
+bench: install
+	$(BIN)/borrador bench -m $(MODEL) -d $(DRAFT)
+
+rows: install
+	$(BIN)/borrador rows -m $(MODEL)
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
