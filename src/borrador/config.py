@@ -1,0 +1,48 @@
+"""How an engine is set up. The defaults of every front end come from these fields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from borrador.errors import UsageError
+
+DEFAULT_CONTEXT = 4096
+MAX_DRAFT_TOKENS = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineConfig:
+    """What `borrador.load` can be told; checked when built.
+
+    Args:
+        draft: drafters to use: `none`, `lookup`, `auto`, or a model's name or path; a comma list counts as several.
+        threads: threads for the matrix work; None takes the cores this process may use.
+        context: the most tokens of prompt and answer together; None takes the model's own limit, at most 4096.
+        draft_tokens: the number of tokens drafted each round, from 0 to 64; None lets measured costs decide.
+
+    Raises:
+        UsageError: a value breaks its rule.
+    """
+
+    draft: tuple[str, ...] = ("auto",)
+    threads: int | None = None
+    context: int | None = None
+    draft_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        specs = (self.draft,) if isinstance(self.draft, str) else tuple(self.draft)
+        object.__setattr__(self, "draft", tuple(part.strip() for spec in specs for part in spec.split(",")))
+        if not self.draft or not all(self.draft):
+            raise UsageError("draft must name at least one drafter, without gaps", "For plain decoding say none.")
+        _require_optional_integer("threads", self.threads, 1, 1024)
+        _require_optional_integer("context", self.context, 2, 2**24)
+        _require_optional_integer("draft_tokens", self.draft_tokens, 0, MAX_DRAFT_TOKENS)
+
+
+def _require_optional_integer(name: str, value: object, low: int, high: int) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise UsageError(f"{name} must be a whole number, got {value!r}", f"Give a whole number of at least {low}.")
+    if not low <= value <= high:
+        raise UsageError(f"{name} must be from {low} to {high}, got {value}", "Choose a value inside the limits.")

@@ -1,0 +1,87 @@
+"""The contract between the round and whatever evaluates the target model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from borrador.types import Float32Array, Int32Array
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Token positions to evaluate in one pass over one sequence.
+
+    Row i follows row `parents[i]` of the same pass, or the sequence's last committed token where that is -1;
+    its position is its parent's plus one. A parent comes before its children.
+
+    Attributes:
+        tokens: m token ids.
+        parents: m parent indices.
+        logits_from: rows from this index on need logits; those before it only fill the cache.
+    """
+
+    tokens: Int32Array
+    parents: Int32Array
+    logits_from: int = 0
+
+    @classmethod
+    def chain(cls, tokens: Sequence[int], logits_from: int = 0) -> Rows:
+        """Rows that follow one another after the sequence's last committed token."""
+        count = len(tokens)
+        return cls(np.asarray(tokens, np.int32), np.arange(-1, count - 1, dtype=np.int32), logits_from)
+
+
+class Target(Protocol):
+    """One sequence on a model. Not thread-safe.
+
+    Whatever happens in a round (error, cancel), `rewind` returns the cache to a committed length.
+    """
+
+    @property
+    def vocabulary_size(self) -> int: ...
+
+    @property
+    def context_length(self) -> int:
+        """The most tokens the cache can hold."""
+        ...
+
+    @property
+    def length(self) -> int:
+        """Tokens committed to the cache."""
+        ...
+
+    def forward(self, rows: Rows) -> Float32Array:
+        """Evaluate rows; nothing is committed.
+
+        Returns:
+            (m - rows.logits_from) x vocabulary logits, valid until the next call. Bit-identical for a row
+            whatever other rows share the pass.
+
+        Raises:
+            ContextLengthError: the rows do not fit into the context.
+        """
+        ...
+
+    def commit(self, path: Sequence[int]) -> None:
+        """Keep these rows of the last pass, each the child of the one before it (the first of the cache); drop the rest."""
+        ...
+
+    def rewind(self, length: int) -> None:
+        """Drop every token after the first `length` committed ones, and any uncommitted rows."""
+        ...
+
+
+class Model(Protocol):
+    """Weights that sequences are opened on."""
+
+    def open(self, context_length: int) -> Target:
+        """Start a sequence with an empty cache of `context_length` tokens."""
+        ...
+
+    def close(self) -> None:
+        """Free the weights. Sequences opened on the model must not be used any more."""
+        ...
