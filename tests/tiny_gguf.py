@@ -1,0 +1,217 @@
+"""Writes tiny GGUF models with random weights, so that tests of the engine need no download.
+
+The files are made with the `gguf` package, which shares no code with the reader under test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+from numpy.typing import NDArray
+
+from borrador.models.gguf import TensorFormat
+
+MERGES = [
+    ("t", "h"),
+    ("th", "e"),
+    ("Ġ", "t"),
+    ("Ġt", "he"),
+    ("i", "n"),
+    ("a", "n"),
+    ("an", "d"),
+    ("Ġ", "a"),
+    ("Ġ", "s"),
+    ("e", "r"),
+    ("o", "n"),
+    ("r", "e"),
+    ("l", "l"),
+    ("in", "g"),
+    ("h", "e"),
+    ("he", "ll"),
+    ("hell", "o"),
+    ("Ġ", "w"),
+]
+SPECIAL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+MIN_TOKENIZER_VOCABULARY = 256 + len(MERGES) + len(SPECIAL_TOKENS)
+CHAT_TEMPLATE = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+def write_tiny_model(
+    path: Path,
+    architecture: str = "llama",
+    *,
+    format: TensorFormat = TensorFormat.F32,  # noqa: A002
+    embedding_format: TensorFormat | None = None,
+    width: int = 256,
+    layers: int = 2,
+    heads: int = 4,
+    kv_heads: int = 2,
+    head_dim: int | None = None,
+    ffn: int = 512,
+    vocabulary: int = 320,
+    context: int = 512,
+    seed: int = 0,
+    tied: bool = False,
+    tokenizer: bool = True,
+    metadata: Mapping[str, Any] | None = None,
+    tensors: Mapping[str, NDArray[np.float32] | None] | None = None,
+) -> Path:
+    """Write a random `llama` or `qwen2` model to `path` and return it. The same arguments give the same file.
+
+    Args:
+        format: of all matrices; every row length must be a multiple of its block (256 for K formats).
+        embedding_format: of the embedding and output matrices; None is `format`.
+        head_dim: None is width / heads.
+        tokenizer: add a byte-level BPE vocabulary; the three special tokens are the last ids, and `<|im_end|>` ends
+            an answer. The vocabulary must then have at least MIN_TOKENIZER_VOCABULARY tokens.
+        metadata: keys to add or to replace; None as a value leaves the key out.
+        tensors: tensors to add or to replace, stored as F32; None as a value leaves the tensor out.
+    """
+    random = np.random.default_rng(seed)
+    writer = gguf.GGUFWriter(path, architecture)
+    head_dim = head_dim or width // heads
+    values: dict[str, Any] = {
+        f"{architecture}.block_count": layers,
+        f"{architecture}.context_length": context,
+        f"{architecture}.embedding_length": width,
+        f"{architecture}.feed_forward_length": ffn,
+        f"{architecture}.attention.head_count": heads,
+        f"{architecture}.attention.head_count_kv": kv_heads,
+        f"{architecture}.attention.layer_norm_rms_epsilon": 1e-5,
+        f"{architecture}.rope.freq_base": 10000.0,
+    }
+    if head_dim != width // heads:
+        values |= {f"{architecture}.attention.{kind}_length": head_dim for kind in ("key", "value")}
+    if tokenizer:
+        values |= _tokenizer_metadata(architecture, vocabulary)
+    for key, value in (values | dict(metadata or {})).items():
+        if value is not None:
+            _add_value(writer, key, value)
+
+    shapes = _tensor_shapes(architecture, width, layers, heads * head_dim, kv_heads * head_dim, ffn, vocabulary, tied)
+    replaced = dict(tensors or {})
+    for name, shape in shapes.items():
+        stored_as = (embedding_format or format) if name in ("token_embd.weight", "output.weight") else format
+        data = _random_tensor(random, name, shape, stored_as)  # drawn even if replaced: the others stay the same
+        if name not in replaced:
+            writer.add_tensor(name, data, raw_dtype=_raw_type(shape, stored_as))
+    for name, tensor in replaced.items():
+        if tensor is not None:
+            writer.add_tensor(name, np.asarray(tensor, np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def byte_tokens() -> list[str]:
+    """The printable character that byte-level BPE writes for each byte (GPT-2's table)."""
+    printable = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    characters = {byte: chr(byte) for byte in printable} | {byte: chr(256 + i) for i, byte in enumerate(others)}
+    return [characters[byte] for byte in range(256)]
+
+
+def random_blocks(
+    random: np.random.Generator, shape: Sequence[int], stored_as: TensorFormat, deviation: float
+) -> NDArray[np.uint8]:
+    """Random valid blocks of a K format (rows x bytes) whose values have about this standard deviation."""
+    rows, columns = shape
+    count = rows * columns // stored_as.block_size
+    blocks = random.integers(0, 256, (count, stored_as.block_bytes), dtype=np.uint8)
+    # The divisor is the standard deviation of scale * quant; the minimum's scale centres the values on zero.
+    divisor, centre = {TensorFormat.Q4_K: (250, 7.5), TensorFormat.Q5_K: (500, 15.5), TensorFormat.Q6_K: (1370, 0)}[
+        stored_as
+    ]
+    scale = deviation / divisor * random.uniform(0.5, 1.5, (count, 1))
+    if stored_as is TensorFormat.Q6_K:
+        blocks[:, -2:] = scale.astype("<f2").view(np.uint8)
+    else:
+        blocks[:, :4] = np.hstack([scale, scale * centre]).astype("<f2").view(np.uint8)
+    return blocks.reshape(rows, -1)
+
+
+def _tokenizer_metadata(architecture: str, vocabulary: int) -> dict[str, Any]:
+    if vocabulary < MIN_TOKENIZER_VOCABULARY:
+        raise ValueError(f"a tokenizer needs at least {MIN_TOKENIZER_VOCABULARY} tokens, got {vocabulary}")
+    words = [*byte_tokens(), *(left + right for left, right in MERGES)]
+    unused = [f"<unused{i}>" for i in range(vocabulary - MIN_TOKENIZER_VOCABULARY)]
+    kind = gguf.TokenType
+    types = [kind.NORMAL] * len(words) + [kind.UNUSED] * len(unused) + [kind.CONTROL] * len(SPECIAL_TOKENS)
+    return {
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.pre": "qwen2" if architecture == "qwen2" else "llama-bpe",
+        "tokenizer.ggml.tokens": [*words, *unused, *SPECIAL_TOKENS],
+        "tokenizer.ggml.token_type": [int(item) for item in types],
+        "tokenizer.ggml.merges": [f"{left} {right}" for left, right in MERGES],
+        "tokenizer.ggml.bos_token_id": vocabulary - 3,
+        "tokenizer.ggml.eos_token_id": vocabulary - 1,
+        "tokenizer.ggml.padding_token_id": vocabulary - 3,
+        "tokenizer.ggml.add_bos_token": False,
+        "tokenizer.chat_template": CHAT_TEMPLATE,
+    }
+
+
+def _add_value(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
+    if isinstance(value, bool):
+        writer.add_bool(key, value)
+    elif isinstance(value, int):
+        writer.add_uint32(key, value)
+    elif isinstance(value, float):
+        writer.add_float32(key, value)
+    elif isinstance(value, str):
+        writer.add_string(key, value)
+    else:
+        writer.add_array(key, value)
+
+
+def _tensor_shapes(
+    architecture: str, width: int, layers: int, queries: int, keys: int, ffn: int, vocabulary: int, tied: bool
+) -> dict[str, tuple[int, ...]]:
+    """Shapes in NumPy order: rows first."""
+    shapes: dict[str, tuple[int, ...]] = {"token_embd.weight": (vocabulary, width), "output_norm.weight": (width,)}
+    if not tied:
+        shapes["output.weight"] = (vocabulary, width)
+    for layer in range(layers):
+        block = {
+            "attn_norm.weight": (width,),
+            "attn_q.weight": (queries, width),
+            "attn_k.weight": (keys, width),
+            "attn_v.weight": (keys, width),
+            "attn_output.weight": (width, queries),
+            "ffn_norm.weight": (width,),
+            "ffn_gate.weight": (ffn, width),
+            "ffn_up.weight": (ffn, width),
+            "ffn_down.weight": (width, ffn),
+        }
+        if architecture == "qwen2":
+            block |= {"attn_q.bias": (queries,), "attn_k.bias": (keys,), "attn_v.bias": (keys,)}
+        shapes |= {f"blk.{layer}.{name}": shape for name, shape in block.items()}
+    return shapes
+
+
+def _random_tensor(
+    random: np.random.Generator, name: str, shape: tuple[int, ...], stored_as: TensorFormat
+) -> NDArray[Any]:
+    if len(shape) == 1:
+        centre = 1.0 if "norm" in name else 0.0
+        return random.normal(centre, 0.1, shape).astype(np.float32)
+    # Logits with a standard deviation of about 3: sharp enough for greedy choices to be clear.
+    deviation = (3.0 if name in ("token_embd.weight", "output.weight") else 1.0) / shape[1] ** 0.5
+    if stored_as in (TensorFormat.Q4_K, TensorFormat.Q5_K, TensorFormat.Q6_K):
+        return random_blocks(random, shape, stored_as, deviation)
+    weights = random.normal(0.0, deviation, shape).astype(np.float32)
+    quantized: NDArray[Any] = gguf.quants.quantize(weights, gguf.GGMLQuantizationType(int(stored_as)))
+    return quantized
+
+
+def _raw_type(shape: tuple[int, ...], stored_as: TensorFormat) -> gguf.GGMLQuantizationType:
+    return gguf.GGMLQuantizationType(int(TensorFormat.F32 if len(shape) == 1 else stored_as))
