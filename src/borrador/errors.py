@@ -1,0 +1,43 @@
+"""Every error a user can meet: one sentence with rule, limit and value, one hint, one exit code."""
+
+
+class BorradorError(Exception):
+    """Base of all errors raised on purpose. `str(error)` is one sentence; `hint` says what to do next."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class UsageError(BorradorError):
+    """An option or argument breaks a rule: out of range, unknown, or contradictory."""
+
+    exit_code = 2
+
+
+class ModelError(BorradorError):
+    """A model is missing, not a model file, damaged, or of a kind that is not supported."""
+
+    exit_code = 3
+
+
+class DraftMismatchError(ModelError):
+    """A draft model does not share the target's vocabulary."""
+
+
+class ContextLengthError(UsageError):
+    """The prompt does not fit into the context."""
+
+
+class MemoryLimitError(BorradorError):
+    """The model and its cache do not fit into memory."""
+
+    exit_code = 4
+
+
+class VerificationError(BorradorError):
+    """Speculative and plain decoding gave different tokens."""
+
+    exit_code = 5

@@ -1,0 +1,217 @@
+"""The nouns every package shares: tokens, sampling parameters, drafts, verdicts, events, completions."""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from borrador.errors import UsageError
+
+Float32Array = NDArray[np.float32]
+Float64Array = NDArray[np.float64]
+Int32Array = NDArray[np.int32]
+
+
+class Message(TypedDict):
+    """One turn of a conversation, as chat templates expect it."""
+
+    role: str
+    content: str
+
+
+class Origin(str, enum.Enum):
+    """Where a committed token came from."""
+
+    DRAFT = "draft"  # proposed by a drafter and accepted
+    TARGET = "target"  # the target's correction of the first miss, or a plain step
+    BONUS = "bonus"  # the target's own token after a fully accepted draft
+
+
+FinishReason = Literal["stop", "length", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingParams:
+    """How the next token is chosen and when to stop; checked when built.
+
+    Args:
+        temperature: 0 is greedy decoding; otherwise logits are divided by it, at most 100.
+        top_k: keep the k most likely tokens; 0 keeps all.
+        top_p: keep the smallest set of tokens whose probability reaches top_p, in (0, 1].
+        min_p: drop tokens less likely than min_p times the most likely one, in [0, 1).
+        seed: with a seed, equal text for equal seed with any drafter; without one, a fresh draw each time.
+        stop: strings that end the text; they are not part of it.
+        max_tokens: the most tokens to write, at least 1.
+        ignore_eos: go on past the model's end-of-generation tokens.
+
+    Raises:
+        UsageError: a value breaks its rule.
+    """
+
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    max_tokens: int = 512
+    ignore_eos: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.stop, str):
+            object.__setattr__(self, "stop", (self.stop,))
+        elif not isinstance(self.stop, tuple):
+            object.__setattr__(self, "stop", tuple(self.stop))
+        _require_number("temperature", self.temperature, 0.0, 100.0)
+        _require_number("top_p", self.top_p, 0.0, 1.0, open_low=True)
+        _require_number("min_p", self.min_p, 0.0, 1.0, open_high=True)
+        _require_integer("top_k", self.top_k, 0, 2**31 - 1)
+        _require_integer("max_tokens", self.max_tokens, 1, 2**31 - 1)
+        if self.seed is not None:
+            _require_integer("seed", self.seed, 0, 2**64 - 1)
+        if len(self.stop) > 64:
+            raise UsageError(f"stop takes at most 64 strings, got {len(self.stop)}", "Remove some of them.")
+        if any(not isinstance(text, str) or not text for text in self.stop):
+            raise UsageError("every stop string must be non-empty text", "Remove the empty one.")
+
+    @property
+    def greedy(self) -> bool:
+        return self.temperature == 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """Tokens proposed by a drafter. A chain unless `parents` says otherwise.
+
+    Attributes:
+        tokens: proposed token ids, γ of them.
+        parents: per token the index of its parent in `tokens`, -1 for a child of the context's last token;
+            None is a chain. A parent always comes before its children.
+        q: for drafts sampled from a distribution, γ x vocabulary probabilities that the tokens were really
+            drawn from; None where each token was certain (a point mass).
+        drafter: the name of the drafter that proposed it.
+    """
+
+    tokens: tuple[int, ...] = ()
+    parents: tuple[int, ...] | None = None
+    q: Float32Array | None = None
+    drafter: str = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the target says of a draft.
+
+    Attributes:
+        path: indices into the draft's tokens that were accepted, in order.
+        next_token: the target's own token after them: its correction of the first miss, or the bonus token.
+        bonus: True when the whole draft (a whole branch of it) was accepted.
+        tested: how many draft tokens were compared with the target's choice (accepted + the first miss).
+    """
+
+    path: tuple[int, ...]
+    next_token: int
+    bonus: bool
+    tested: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundRecord:
+    """One round as it happened, for traces and statistics. Times in seconds.
+
+    `committed` are the tokens that became part of the answer (cut at a stop), `origins` tells where each came from.
+    """
+
+    number: int
+    draft: Draft
+    verdict: Verdict
+    committed: tuple[int, ...]
+    origins: tuple[Origin, ...]
+    draft_s: float
+    forward_s: float
+    total_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationEvent:
+    """One step of an answer as it is streamed. The texts of all events joined are the answer.
+
+    Attributes:
+        text: text that is now certain (may be empty while a character or a possible stop string is incomplete).
+        token_ids: the committed tokens this event stands for (one; none in a closing event that only flushes text).
+        origin: where the token came from.
+        round: number of the round that committed it, counting from 1.
+        record: on the last event of a round, the round; else None.
+        finish_reason: set on the last event only.
+    """
+
+    text: str
+    token_ids: tuple[int, ...]
+    origin: Origin
+    round: int
+    record: RoundRecord | None = None
+    finish_reason: FinishReason | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationStats:
+    """What an answer cost. Times in seconds; decode excludes the prompt."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    target_passes: int = 0
+    draft_tokens_proposed: int = 0
+    draft_tokens_tested: int = 0
+    draft_tokens_accepted: int = 0
+    prefill_s: float = 0.0
+    decode_s: float = 0.0
+    draft_s: float = 0.0
+    forward_s: float = 0.0
+
+    @property
+    def tokens_per_second(self) -> float:
+        return self.completion_tokens / self.decode_s if self.decode_s else 0.0
+
+    @property
+    def tokens_per_pass(self) -> float:
+        return self.completion_tokens / self.target_passes if self.target_passes else 0.0
+
+    @property
+    def acceptance(self) -> float:
+        """Accepted / tested draft tokens; 0 where none was tested."""
+        return self.draft_tokens_accepted / self.draft_tokens_tested if self.draft_tokens_tested else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """A finished answer."""
+
+    text: str
+    token_ids: tuple[int, ...]
+    origins: tuple[Origin, ...]
+    finish_reason: FinishReason
+    stats: GenerationStats = field(default_factory=GenerationStats)
+
+
+def _require_number(
+    name: str, value: Any, low: float, high: float, *, open_low: bool = False, open_high: bool = False
+) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UsageError(f"{name} must be a number, got {value!r}", f"Give a number between {low:g} and {high:g}.")
+    below = value <= low if open_low else value < low
+    above = value >= high if open_high else value > high
+    if math.isnan(value) or below or above:
+        interval = f"{'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
+        raise UsageError(f"{name} must be in {interval}, got {value}", "Choose a value inside the interval.")
+
+
+def _require_integer(name: str, value: Any, low: int, high: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise UsageError(f"{name} must be a whole number, got {value!r}", f"Give a whole number of at least {low}.")
+    if not low <= value <= high:
+        raise UsageError(f"{name} must be from {low} to {high}, got {value}", "Choose a value inside the limits.")
