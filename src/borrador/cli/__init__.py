@@ -1,0 +1,1 @@
+"""The command line. `entry.main` is the program; everything else is imported when a command needs it."""

@@ -1,0 +1,81 @@
+"""What a target pass costs by its number of rows: T(m)."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from borrador.models.target import Rows, Target
+
+ROW_COUNTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32)
+MIN_REPEATS = 15
+PREFILL_ROWS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class RowCosts:
+    """Median time of a pass by its number of rows, and what memory could give at best.
+
+    Attributes:
+        seconds: rows -> median seconds of one pass with logits for every row.
+        weights_bytes: bytes of weights that one pass reads.
+        read_bandwidth: bytes per second that the same threads read from memory.
+    """
+
+    seconds: dict[int, float]
+    weights_bytes: int
+    read_bandwidth: float
+
+    def ratio(self, rows: int) -> float:
+        """T(rows) / T(1)."""
+        return self.seconds[rows] / self.seconds[1]
+
+    def bandwidth_share(self, rows: int) -> float:
+        """Share of the memory bandwidth that a pass of so many rows reaches; 1 is the limit of a memory-bound pass."""
+        return self.weights_bytes / self.seconds[rows] / self.read_bandwidth if self.read_bandwidth else 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "rows_ms": {str(rows): round(seconds * 1e3, 4) for rows, seconds in self.seconds.items()},
+            "weights_bytes": self.weights_bytes,
+            "read_bandwidth_bytes_s": round(self.read_bandwidth),
+        }
+
+
+def fill_context(target: Target, tokens: Sequence[int]) -> None:
+    """Commit tokens, so that passes are measured with a context of that length."""
+    for start in range(0, len(tokens), PREFILL_ROWS):
+        chunk = tokens[start : start + PREFILL_ROWS]
+        target.forward(Rows.chain(chunk, logits_from=len(chunk) - 1))
+        target.commit(range(len(chunk)))
+
+
+def measure_rows(
+    target: Target,
+    tokens: Sequence[int],
+    repeats: int = MIN_REPEATS,
+    row_counts: Sequence[int] = ROW_COUNTS,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[int, float]:
+    """Median seconds of a pass for each number of rows; every row's logits are computed, nothing is committed.
+
+    Sizes are interleaved, so that a machine that slows down during the measurement does not favour any of them.
+
+    Args:
+        target: a sequence with room for the largest pass.
+        tokens: at least max(row_counts) token ids to evaluate.
+        repeats: measured passes for each size, after one that is not counted.
+    """
+    samples: dict[int, list[float]] = {rows: [] for rows in row_counts}
+    length = target.length
+    for _ in range(repeats + 1):
+        for rows in row_counts:
+            batch = Rows.chain(tokens[:rows])
+            start = clock()
+            target.forward(batch)
+            samples[rows].append(clock() - start)
+            target.rewind(length)
+    return {rows: statistics.median(times[1:]) for rows, times in samples.items()}

@@ -1,0 +1,83 @@
+"""An answer while it is written: where its text goes, and what is said about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rich.console import Console
+
+from borrador.cli.output import standard_output
+from borrador.cli.trace import Marks, Piece, describe_round
+from borrador.types import FinishReason, GenerationEvent, GenerationStats, SamplingParams
+
+Show = Callable[[GenerationEvent], None]
+
+
+@dataclass(slots=True)
+class Answer:
+    """What has been written so far."""
+
+    texts: list[str] = field(default_factory=list)
+    token_ids: list[int] = field(default_factory=list)
+    origins: list[str] = field(default_factory=list)
+    finish_reason: FinishReason = "cancelled"
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts)
+
+    def add(self, event: GenerationEvent) -> None:
+        self.texts.append(event.text)
+        self.token_ids.extend(event.token_ids)
+        self.origins.extend([event.origin.value] * len(event.token_ids))
+        if event.finish_reason is not None:
+            self.finish_reason = event.finish_reason
+
+
+def stream_text(event: GenerationEvent) -> None:
+    """Write the text as soon as it is certain; a round's tokens become visible together."""
+    output = standard_output()
+    output.write(event.text)
+    if event.record is not None or event.finish_reason is not None:
+        output.flush()
+
+
+def show_rounds(console: Console, piece: Piece, marks: Marks) -> Show:
+    """A view that prints each finished round."""
+
+    def show(event: GenerationEvent) -> None:
+        if event.record is not None:
+            console.print(describe_round(event.record, piece, marks))
+
+    return show
+
+
+def describe_stats(stats: GenerationStats) -> str:
+    """The footer: one line."""
+    acceptance = f"{stats.acceptance:.0%} of {stats.draft_tokens_tested}" if stats.draft_tokens_tested else "none tested"
+    return (
+        f"{stats.completion_tokens} tokens, {stats.tokens_per_second:.1f} tok/s, "
+        f"{stats.target_passes} target passes, {stats.tokens_per_pass:.2f} tokens per pass, "
+        f"acceptance {acceptance}, prompt {stats.prompt_tokens} tokens in {stats.prefill_s:.2f} s"
+    )
+
+
+def answer_as_json(answer: Answer, stats: GenerationStats, params: SamplingParams, **setup: Any) -> dict[str, Any]:
+    """The answer with all that is needed to get it again."""
+    return {
+        "text": answer.text,
+        "token_ids": answer.token_ids,
+        "origins": answer.origins,
+        "finish_reason": answer.finish_reason,
+        "seed": params.seed,
+        "sampling": asdict(params),
+        **setup,
+        "stats": {
+            **asdict(stats),
+            "tokens_per_second": stats.tokens_per_second,
+            "tokens_per_pass": stats.tokens_per_pass,
+            "acceptance": stats.acceptance,
+        },
+    }

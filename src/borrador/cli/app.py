@@ -1,0 +1,85 @@
+"""The commands, and how their options are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, cast
+
+import typer
+
+from borrador import __version__
+from borrador.cli.bench import bench
+from borrador.cli.models import list_models, pull, show
+from borrador.cli.rows import rows
+from borrador.cli.run import run
+from borrador.errors import UsageError
+
+# Typer carries its own copy of click in newer versions; the base of its public exceptions is the same in all.
+_CommandLineError = cast(type[Exception], typer.BadParameter.__base__)
+
+app = typer.Typer(
+    name="borrador",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "token_normalize_func": lambda token: token.replace("_", "-"),
+        "max_content_width": 100,
+    },
+)
+app.command("run")(run)
+app.command("pull")(pull)
+app.command("list")(list_models)
+app.command("show")(show)
+app.command("rows")(rows)
+app.command("bench")(bench)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"borrador {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def describe(
+    context: typer.Context,
+    version: Annotated[  # noqa: ARG001 (acts when it is read)
+        bool, typer.Option("-V", "--version", callback=_print_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Write with speculative decoding: a fast drafter proposes, the model checks; faster text, the same answer."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def run_app(words: Sequence[str]) -> int:
+    """Run one command.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        UsageError: the words are not a valid command line.
+        KeyboardInterrupt: the user stopped it.
+    """
+    command = typer.main.get_command(app)
+    try:
+        with command.make_context("borrador", list(words)) as context:
+            command.invoke(context)
+    except typer.Exit as stop:
+        return stop.exit_code
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    except _CommandLineError as error:
+        raise _explain(error) from None
+    return 0
+
+
+def _explain(error: Exception) -> UsageError:
+    sentence = str(error.format_message()).rstrip(".")  # type: ignore[attr-defined]
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "borrador"
+    quoting = "Put a prompt of several words in quotes. " if "extra argument" in sentence else ""
+    return UsageError(sentence[:1].lower() + sentence[1:], f"{quoting}See {path} --help.")

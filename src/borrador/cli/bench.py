@@ -1,0 +1,104 @@
+"""`borrador bench`: plain against speculative decoding on the same prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+
+from borrador.bench.prompts import DEFAULT_PROMPTS, BenchPrompt, load_prompts
+from borrador.bench.report import Report, Speed, describe_divergence, summarise
+from borrador.bench.runner import Decoder, Pair, run_pairs
+from borrador.cli import options as opt
+from borrador.cli.output import error_console, make_console, print_json, standard_output
+from borrador.cli.prompt import as_messages
+from borrador.cli.run import open_llm
+from borrador.errors import VerificationError
+from borrador.types import Completion, SamplingParams
+
+if TYPE_CHECKING:
+    from borrador.engine.llm import LLM
+
+
+def bench(
+    model: opt.ModelOption = opt.DEFAULT_MODEL,
+    draft: opt.DraftOption = None,
+    prompts: Annotated[
+        Path | None,
+        typer.Option("--prompts", metavar="FILE", help="JSON Lines with id, task, turns.  [default: a set of our own]"),
+    ] = None,
+    per_task: Annotated[
+        int | None, typer.Option("--per-task", metavar="N", min=1, help="Only the first N prompts of each task.")
+    ] = None,
+    max_tokens: opt.MaxTokensOption = 128,
+    draft_tokens: opt.DraftTokensOption = opt.ENGINE.draft_tokens,
+    threads: opt.ThreadsOption = opt.ENGINE.threads,
+    context: opt.ContextOption = opt.ENGINE.context,
+    json: opt.JsonOption = False,
+    quiet: opt.QuietOption = False,
+) -> None:
+    """Decode prompts plainly and speculatively in turn, greedily; compare speed and answers.
+
+    Ends with exit code 5 if speculation changed any answer.
+    """
+    params = SamplingParams(max_tokens=max_tokens)
+    config = opt.engine_config(draft, threads, context, draft_tokens)
+    chosen = load_prompts(prompts or DEFAULT_PROMPTS, per_task)
+    output = standard_output()
+    with open_llm(model, config, quiet=quiet) as llm:
+        pairs = tuple(_run(llm, chosen, params, quiet=quiet))
+    report = summarise(pairs)
+    make_console(output).print(tabulate(report))
+    if json:
+        print_json(report.as_json())
+    output.flush()
+    if (difference := describe_divergence(pairs)) is not None:
+        raise VerificationError(difference, "This is a bug in borrador; please report it with the prompt.")
+
+
+def _run(llm: LLM, prompts: Sequence[BenchPrompt], params: SamplingParams, *, quiet: bool) -> Iterator[Pair]:
+    """The pairs, each announced when it is done."""
+    console = error_console()
+    decoders = (_decoder(llm, speculate=False), _decoder(llm, speculate=True))
+    for number, pair in enumerate(run_pairs(*decoders, prompts, params), 1):
+        if not quiet:
+            plain, spec = pair.plain.stats.tokens_per_second, pair.speculative.stats.tokens_per_second
+            verdict = "identical" if pair.identical else f"differs at token {pair.first_divergence}"
+            line = f"{number}/{len(prompts)} {pair.prompt.id}: {plain:.1f} and {spec:.1f} tok/s, {verdict}"
+            console.print(line, style="dim" if pair.identical else "red")
+        yield pair
+
+
+def _decoder(llm: LLM, *, speculate: bool) -> Decoder:
+    def decode(prompt: str, params: SamplingParams) -> Completion:
+        return llm.generate(as_messages(prompt, None), params, speculate=speculate)
+
+    return decode
+
+
+def tabulate(report: Report) -> Table:
+    """A row per task and one for all; speeds in tokens per second."""
+    table = Table(box=box.SIMPLE_HEAD, caption=_caption(report), caption_justify="left")
+    table.add_column("task")
+    for column in ("prompts", "plain tok/s", "spec tok/s", "speed-up"):
+        table.add_column(column, justify="right")
+    for task, speed in report.per_task.items():
+        table.add_row(task, *_cells(speed))
+    table.add_section()
+    table.add_row("all", *_cells(report.total))
+    return table
+
+
+def _cells(speed: Speed) -> tuple[str, ...]:
+    return str(speed.prompts), f"{speed.plain_tok_s:.1f}", f"{speed.spec_tok_s:.1f}", f"{speed.speedup:.2f}x"
+
+
+def _caption(report: Report) -> str:
+    return (
+        f"{report.tokens_per_pass:.2f} tokens per pass, acceptance {report.acceptance:.0%}, "
+        f"prefill {report.prefill_tok_s:.0f} tok/s, {report.identical} of {report.prompts} answers identical"
+    )

@@ -1,0 +1,88 @@
+"""Options that several commands share. Their defaults are the library's own."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from borrador.config import EngineConfig
+from borrador.errors import UsageError
+from borrador.types import SamplingParams
+
+DEFAULT_MODEL = "smollm2-135m"
+SAMPLING = SamplingParams()
+ENGINE = EngineConfig()
+
+
+def parse_count(text: str | int) -> int:
+    """A whole number; a final `k` multiplies it by 1024."""
+    digits, factor = (text[:-1], 1024) if isinstance(text, str) and text[-1:] in ("k", "K") else (text, 1)
+    try:
+        return int(digits) * factor
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a whole number (8192 and 8k are)") from None
+
+
+ModelOption = Annotated[
+    str,
+    typer.Option("-m", "--model", metavar="MODEL", help="Catalogue name, path, or hf:OWNER/REPO/FILE.gguf."),
+]
+DraftOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-d",
+        "--draft",
+        metavar="DRAFT",
+        help="Drafter: none, lookup, a MODEL, or auto. Repeat it or separate with commas.  [default: auto]",
+    ),
+]
+DraftTokensOption = Annotated[
+    int | None,
+    typer.Option("--draft-tokens", metavar="N", help="Tokens drafted each round.  [default: from measured costs]"),
+]
+ThreadsOption = Annotated[
+    int | None, typer.Option("--threads", metavar="N", help="Threads.  [default: the cores this process may use]")
+]
+ContextOption = Annotated[
+    int | None,
+    typer.Option(
+        "--context",
+        metavar="N",
+        parser=parse_count,
+        help="Most tokens of prompt and answer together.  [default: the model's limit, at most 4k]",
+    ),
+]
+MaxTokensOption = Annotated[
+    int, typer.Option("-n", "--max-tokens", metavar="N", parser=parse_count, help="Most tokens to write.")
+]
+TemperatureOption = Annotated[
+    float, typer.Option("--temperature", "--temp", metavar="T", help="0 always takes the likeliest token.")
+]
+TopKOption = Annotated[int, typer.Option("--top-k", metavar="K", help="Sample from the K likeliest; 0 is all.")]
+TopPOption = Annotated[float, typer.Option("--top-p", metavar="P", help="Sample from the likeliest that reach P.")]
+MinPOption = Annotated[float, typer.Option("--min-p", metavar="P", help="Drop those below P times the likeliest.")]
+SeedOption = Annotated[
+    int | None, typer.Option("--seed", metavar="N", help="Equal seed, equal text.  [default: a fresh draw]")
+]
+StopOption = Annotated[
+    list[str] | None, typer.Option("--stop", metavar="TEXT", help="End before this text. Repeat it for several.")
+]
+QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="No notices and no statistics.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
+
+
+def engine_config(
+    draft: list[str] | None, threads: int | None, context: int | None, draft_tokens: int | None
+) -> EngineConfig:
+    """The engine set up by these options.
+
+    Raises:
+        UsageError: a value breaks its rule, or there are draft tokens to write and nothing to draft them.
+    """
+    config = EngineConfig(
+        draft=tuple(draft) if draft else ENGINE.draft, threads=threads, context=context, draft_tokens=draft_tokens
+    )
+    if draft_tokens and config.draft == ("none",):
+        raise UsageError(f"--draft-tokens {draft_tokens} needs a drafter, and --draft is none", "Give one with -d.")
+    return config

@@ -1,0 +1,64 @@
+"""Where text goes: answers and tables to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+from rich.console import Console
+
+from borrador.errors import BorradorError
+
+
+def standard_output() -> TextIO:
+    """Standard output.
+
+    Raises:
+        BorradorError: it is closed.
+    """
+    if sys.stdout is None:
+        raise BorradorError("standard output is closed", "Redirect it to a file or to /dev/null.")
+    return sys.stdout
+
+
+def make_console(stream: TextIO) -> Console:
+    """A console with colour on a terminal only, none where NO_COLOR is set; text is printed as it is."""
+    terminal = stream.isatty()
+    return Console(
+        file=stream,
+        force_terminal=terminal,
+        color_system="auto" if terminal and not os.environ.get("NO_COLOR") else None,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        soft_wrap=True,
+    )
+
+
+def error_console() -> Console:
+    return make_console(sys.stderr)
+
+
+def print_json(entry: Mapping[str, Any]) -> None:
+    """One object on one line; not-a-number values are a bug, not JSON."""
+    standard_output().write(json.dumps(entry, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def share_a_screen() -> bool:
+    """Standard output and standard error end up in the same place, so what they show must not run into each other."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        return os.path.sameopenfile(sys.stdout.fileno(), sys.stderr.fileno())
+    return False
+
+
+def encodes(stream: TextIO, text: str) -> bool:
+    """Whether the stream can show this text."""
+    try:
+        text.encode(getattr(stream, "encoding", None) or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

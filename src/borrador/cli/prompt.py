@@ -1,0 +1,51 @@
+"""The question: the argument and standard input joined."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from borrador.errors import UsageError
+from borrador.types import Message
+
+MAX_PROMPT_BYTES = 64 * 2**20
+
+
+def read_prompt(argument: str | None) -> str:
+    """The argument, an empty line, and what standard input holds; standard input is read only when it is not a terminal.
+
+    Raises:
+        UsageError: both are empty, or standard input is not UTF-8 or larger than 64 MiB.
+    """
+    parts = [part for part in (_check_argument(argument), _read_standard_input()) if part.strip()]
+    if not parts:
+        hint = 'Say what to write: borrador run "Why is the sky blue?"'
+        raise UsageError("the prompt must not be empty, and neither argument nor standard input holds text", hint)
+    return "\n\n".join(parts)
+
+
+def as_messages(question: str, system: str | None) -> Sequence[Message]:
+    """The question as the user's message, after the system's where there is one."""
+    opening: list[Message] = [{"role": "system", "content": system}] if system is not None else []
+    return [*opening, {"role": "user", "content": question}]
+
+
+def _check_argument(argument: str | None) -> str:
+    text = argument or ""
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise UsageError("the prompt must be UTF-8, and the argument is not", "Check the terminal's encoding.")
+    return text
+
+
+def _read_standard_input() -> str:
+    if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
+        return ""
+    content = sys.stdin.buffer.read(MAX_PROMPT_BYTES + 1)
+    if len(content) > MAX_PROMPT_BYTES:
+        raise UsageError(f"standard input may hold at most {MAX_PROMPT_BYTES} bytes, it holds more", "Send less text.")
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        message = f"standard input must be UTF-8, byte {error.start} (0x{content[error.start]:02x}) is not"
+        raise UsageError(message, "Convert it first, for example with iconv.") from None
+    return text.removeprefix("\ufeff").removesuffix("\n").removesuffix("\r")

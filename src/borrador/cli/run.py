@@ -1,0 +1,134 @@
+"""`borrador run`: write an answer to standard output."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from borrador.cli import options as opt
+from borrador.cli.answer import Answer, Show, answer_as_json, describe_stats, show_rounds, stream_text
+from borrador.cli.models import find_model
+from borrador.cli.output import encodes, error_console, print_json, share_a_screen, standard_output
+from borrador.cli.prompt import as_messages, read_prompt
+from borrador.cli.trace import ASCII_MARKS, UNICODE_MARKS, describe_marks
+from borrador.config import EngineConfig
+from borrador.errors import UsageError
+from borrador.types import SamplingParams
+
+if TYPE_CHECKING:
+    from borrador.engine.llm import LLM, AnswerStream, Prompt
+
+
+def run(
+    prompt: Annotated[str | None, typer.Argument(metavar="[PROMPT]", show_default=False)] = None,
+    model: opt.ModelOption = opt.DEFAULT_MODEL,
+    draft: opt.DraftOption = None,
+    draft_tokens: opt.DraftTokensOption = opt.ENGINE.draft_tokens,
+    max_tokens: opt.MaxTokensOption = opt.SAMPLING.max_tokens,
+    system: Annotated[str | None, typer.Option("-s", "--system", metavar="TEXT", help="System message.")] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="Continue the text as it stands, without chat template.")] = False,
+    temperature: opt.TemperatureOption = opt.SAMPLING.temperature,
+    top_k: opt.TopKOption = opt.SAMPLING.top_k,
+    top_p: opt.TopPOption = opt.SAMPLING.top_p,
+    min_p: opt.MinPOption = opt.SAMPLING.min_p,
+    seed: opt.SeedOption = opt.SAMPLING.seed,
+    stop: opt.StopOption = None,
+    threads: opt.ThreadsOption = opt.ENGINE.threads,
+    context: opt.ContextOption = opt.ENGINE.context,
+    json: opt.JsonOption = False,
+    quiet: opt.QuietOption = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Show every round on standard error.")] = False,
+) -> None:
+    """Write an answer to PROMPT and standard input, joined.
+
+    Standard output is the answer and nothing else; statistics go to standard error.
+    """
+    params = SamplingParams(
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        min_p=min_p,
+        seed=seed,
+        stop=tuple(stop or ()),
+        max_tokens=max_tokens,
+    )
+    config = opt.engine_config(draft, threads, context, draft_tokens)
+    if raw and system is not None:
+        raise UsageError("--system needs the chat template, and --raw turns it off", "Drop one of the two.")
+    standard_output()
+    question = read_prompt(prompt)
+    with open_llm(model, config, quiet=quiet) as llm:
+        request = question if raw else as_messages(question, system)
+        _answer(llm, request, params, config, model, json=json, quiet=quiet, trace=trace)
+
+
+def open_llm(model: str, config: EngineConfig, *, quiet: bool) -> LLM:
+    """Find the models, fetching those of the catalogue on first use, and load them."""
+    from borrador.engine.llm import load
+
+    target = find_model(model, quiet=quiet)
+    drafters = [spec if spec in ("none", "lookup", "auto") else str(find_model(spec, quiet=quiet)) for spec in config.draft]
+    return load(
+        target, drafters, threads=config.threads, context=config.context, draft_tokens=config.draft_tokens
+    )
+
+
+def _answer(
+    llm: LLM,
+    request: Prompt,
+    params: SamplingParams,
+    config: EngineConfig,
+    model: str,
+    *,
+    json: bool,
+    quiet: bool,
+    trace: bool,
+) -> None:
+    """Write the answer; an interrupt ends it where it is, and is passed on once that is said."""
+    answer = Answer()
+    held_back = trace and share_a_screen()
+    views: list[Show] = [] if json or held_back else [stream_text]
+    if trace:
+        views.append(_start_trace(llm))
+    with llm.stream(request, params) as stream:
+        interrupted = _follow(stream, answer, views)
+        stats = stream.stats
+    if json:
+        print_json(answer_as_json(answer, stats, params, model=model, draft=list(config.draft)))
+    else:
+        _end_text(answer.text, held_back)
+    if not quiet and not json:
+        error_console().print(describe_stats(stats), style="dim")
+    if interrupted:
+        raise KeyboardInterrupt
+
+
+def _follow(stream: AnswerStream, answer: Answer, views: list[Show]) -> bool:
+    """Show every event of an answer; True where the user stopped it."""
+    try:
+        for event in stream:
+            answer.add(event)
+            for show in views:
+                show(event)
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+def _start_trace(llm: LLM) -> Show:
+    console = error_console()
+    marks = UNICODE_MARKS if encodes(sys.stderr, UNICODE_MARKS.all) else ASCII_MARKS
+    console.print(describe_marks(marks))
+    return show_rounds(console, llm.token_text, marks)
+
+
+def _end_text(text: str, held_back: bool) -> None:
+    """On a screen the answer ends its line; a file or a pipe gets it as it is."""
+    output = standard_output()
+    if held_back:
+        output.write(text)
+    if (output.isatty() or share_a_screen()) and text and not text.endswith("\n"):
+        output.write("\n")
+    output.flush()

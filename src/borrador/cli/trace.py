@@ -1,0 +1,98 @@
+"""Rounds as a person can read them: what was proposed, what was accepted, what the target wrote instead."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from borrador.types import RoundRecord
+
+Piece = Callable[[int], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Signs that tell tokens apart where there is no colour."""
+
+    accepted: str = "✓"
+    rejected: str = "✗"
+    arrow: str = "→"
+    bonus: str = "+"
+    plain: str = "="
+    untested: str = "~"
+
+    @property
+    def all(self) -> str:
+        return self.accepted + self.rejected + self.arrow + self.bonus + self.plain + self.untested
+
+
+UNICODE_MARKS = Marks()
+ASCII_MARKS = Marks(accepted="v", rejected="x", arrow="->")
+
+
+def describe_marks(marks: Marks) -> Text:
+    """The line that explains the marks."""
+    return Text.assemble(
+        (f"{marks.accepted} accepted", "green"),
+        "  ",
+        (f"{marks.rejected} proposed", "red"),
+        (f" {marks.arrow} written by the target instead", "yellow"),
+        "  ",
+        (f"{marks.untested} proposed, not tested", "dim"),
+        "  ",
+        (f"{marks.bonus} bonus token", "cyan"),
+        "  ",
+        f"{marks.plain} nothing proposed",
+    )
+
+
+def describe_round(record: RoundRecord, piece: Piece, marks: Marks = UNICODE_MARKS) -> Text:
+    """One line for one round.
+
+    Args:
+        record: the round.
+        piece: the text of a token.
+        marks: signs to use.
+    """
+    line = Text(f"round {record.number:>3}  {record.draft.drafter:<8}")
+    accepted, missed, untested = _sort_proposed(record)
+    _append(line, marks.accepted, accepted, piece, "green")
+    _append(line, marks.rejected, missed, piece, "red")
+    mark, style = _own_mark(record, marks)
+    _append(line, mark, (record.verdict.next_token,), piece, style)
+    _append(line, marks.untested, untested, piece, "dim")
+    return line.append(f"  [draft {record.draft_s * 1e3:.1f} ms, pass {record.forward_s * 1e3:.1f} ms]", style="dim")
+
+
+def _sort_proposed(record: RoundRecord) -> tuple[list[int], list[int], list[int]]:
+    """The draft's tokens: accepted, rejected where the target chose another, never reached."""
+    tokens, path = record.draft.tokens, record.verdict.path
+    parents = record.draft.parents or range(-1, len(tokens) - 1)
+    last = path[-1] if path else -1
+    missed = [index for index in range(len(tokens)) if parents[index] == last]
+    reached = {*path, *missed}
+    untested = [index for index in range(len(tokens)) if index not in reached]
+    return _pick(tokens, path), _pick(tokens, missed), _pick(tokens, untested)
+
+
+def _pick(tokens: Sequence[int], indices: Iterable[int]) -> list[int]:
+    return [tokens[index] for index in indices]
+
+
+def _own_mark(record: RoundRecord, marks: Marks) -> tuple[str, str]:
+    if not record.draft.tokens:
+        return marks.plain, ""
+    return (marks.bonus, "cyan") if record.verdict.bonus else (marks.arrow, "yellow")
+
+
+def _append(line: Text, mark: str, tokens: Sequence[int], piece: Piece, style: str) -> None:
+    for token in tokens:
+        line.append(f" {mark} {quote(piece(token))}", style=style)
+
+
+def quote(text: str) -> str:
+    """A token's text with its spaces and line breaks visible."""
+    return json.dumps(text, ensure_ascii=False)
