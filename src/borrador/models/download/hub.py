@@ -63,7 +63,7 @@ def _nearest_existing(folder: Path) -> Path:
 
 def _progress_bar(progress: Progress, label: str) -> Any:
     """A tqdm class that draws nothing and hands its numbers on."""
-    from huggingface_hub.utils import tqdm
+    from huggingface_hub.utils.tqdm import tqdm
 
     class Bar(tqdm):
         def display(self, *_: Any, **__: Any) -> None:
