@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -56,7 +56,9 @@ def show_rounds(console: Console, piece: Piece, marks: Marks) -> Show:
 
 def describe_stats(stats: GenerationStats) -> str:
     """The footer: one line."""
-    acceptance = f"{stats.acceptance:.0%} of {stats.draft_tokens_tested}" if stats.draft_tokens_tested else "none tested"
+    acceptance = (
+        f"{stats.acceptance:.0%} of {stats.draft_tokens_tested}" if stats.draft_tokens_tested else "none tested"
+    )
     return (
         f"{stats.completion_tokens} tokens, {stats.tokens_per_second:.1f} tok/s, "
         f"{stats.target_passes} target passes, {stats.tokens_per_pass:.2f} tokens per pass, "
@@ -64,7 +66,9 @@ def describe_stats(stats: GenerationStats) -> str:
     )
 
 
-def answer_as_json(answer: Answer, stats: GenerationStats, params: SamplingParams, **setup: Any) -> dict[str, Any]:
+def answer_as_json(
+    answer: Answer, stats: GenerationStats, params: SamplingParams, setup: Mapping[str, Any]
+) -> dict[str, Any]:
     """The answer with all that is needed to get it again."""
     return {
         "text": answer.text,

@@ -15,7 +15,7 @@ from borrador.cli.run import run
 from borrador.errors import UsageError
 
 # Typer carries its own copy of click in newer versions; the base of its public exceptions is the same in all.
-_CommandLineError = cast(type[Exception], typer.BadParameter.__base__)
+_CommandLineError = cast("type[Exception]", typer.BadParameter.__base__)
 
 app = typer.Typer(
     name="borrador",

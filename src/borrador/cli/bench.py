@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def bench(
-    model: opt.ModelOption = opt.DEFAULT_MODEL,
+    model: opt.ModelOption = opt.MODEL,
     draft: opt.DraftOption = None,
     prompts: Annotated[
         Path | None,
@@ -41,7 +41,9 @@ def bench(
     json: opt.JsonOption = False,
     quiet: opt.QuietOption = False,
 ) -> None:
-    """Decode prompts plainly and speculatively in turn, greedily; compare speed and answers.
+    """Compare plain and speculative decoding, in speed and answers.
+
+    Every prompt is decoded greedily in both ways, one after the other.
 
     Ends with exit code 5 if speculation changed any answer.
     """

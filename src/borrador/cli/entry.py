@@ -1,4 +1,4 @@
-"""The program `borrador`: answers `--version` at once, and turns whatever goes wrong into one sentence and an exit code."""
+"""The program `borrador`: answers `--version` at once; whatever goes wrong is one sentence and an exit code."""
 
 from __future__ import annotations
 

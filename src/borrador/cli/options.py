@@ -8,9 +8,10 @@ import typer
 
 from borrador.config import EngineConfig
 from borrador.errors import UsageError
+from borrador.models.catalogue import DEFAULT_MODEL
 from borrador.types import SamplingParams
 
-DEFAULT_MODEL = "smollm2-135m"
+MODEL = DEFAULT_MODEL
 SAMPLING = SamplingParams()
 ENGINE = EngineConfig()
 

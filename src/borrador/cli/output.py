@@ -13,6 +13,8 @@ from rich.console import Console
 
 from borrador.errors import BorradorError
 
+_FILE_WIDTH = 120
+
 
 def standard_output() -> TextIO:
     """Standard output.
@@ -36,6 +38,7 @@ def make_console(stream: TextIO) -> Console:
         highlight=False,
         emoji=False,
         soft_wrap=True,
+        width=None if terminal else _FILE_WIDTH,
     )
 
 

@@ -12,7 +12,7 @@ MAX_PROMPT_BYTES = 64 * 2**20
 
 
 def read_prompt(argument: str | None) -> str:
-    """The argument, an empty line, and what standard input holds; standard input is read only when it is not a terminal.
+    """The argument, an empty line, and what standard input holds; a terminal is not read.
 
     Raises:
         UsageError: both are empty, or standard input is not UTF-8 or larger than 64 MiB.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 def run(
     prompt: Annotated[str | None, typer.Argument(metavar="[PROMPT]", show_default=False)] = None,
-    model: opt.ModelOption = opt.DEFAULT_MODEL,
+    model: opt.ModelOption = opt.MODEL,
     draft: opt.DraftOption = None,
     draft_tokens: opt.DraftTokensOption = opt.ENGINE.draft_tokens,
     max_tokens: opt.MaxTokensOption = opt.SAMPLING.max_tokens,
@@ -61,7 +62,13 @@ def run(
     question = read_prompt(prompt)
     with open_llm(model, config, quiet=quiet) as llm:
         request = question if raw else as_messages(question, system)
-        _answer(llm, request, params, config, model, json=json, quiet=quiet, trace=trace)
+        if json:
+            setup = {"model": model, "draft": list(config.draft)}
+            interrupted = _write_json(llm, request, params, trace=trace, setup=setup)
+        else:
+            interrupted = _write_text(llm, request, params, trace=trace, quiet=quiet)
+    if interrupted:
+        raise KeyboardInterrupt
 
 
 def open_llm(model: str, config: EngineConfig, *, quiet: bool) -> LLM:
@@ -69,40 +76,34 @@ def open_llm(model: str, config: EngineConfig, *, quiet: bool) -> LLM:
     from borrador.engine.llm import load
 
     target = find_model(model, quiet=quiet)
-    drafters = [spec if spec in ("none", "lookup", "auto") else str(find_model(spec, quiet=quiet)) for spec in config.draft]
-    return load(
-        target, drafters, threads=config.threads, context=config.context, draft_tokens=config.draft_tokens
-    )
+    drafters = [
+        spec if spec in ("none", "lookup", "auto") else str(find_model(spec, quiet=quiet)) for spec in config.draft
+    ]
+    return load(target, drafters, threads=config.threads, context=config.context, draft_tokens=config.draft_tokens)
 
 
-def _answer(
-    llm: LLM,
-    request: Prompt,
-    params: SamplingParams,
-    config: EngineConfig,
-    model: str,
-    *,
-    json: bool,
-    quiet: bool,
-    trace: bool,
-) -> None:
-    """Write the answer; an interrupt ends it where it is, and is passed on once that is said."""
+def _write_text(llm: LLM, request: Prompt, params: SamplingParams, *, trace: bool, quiet: bool) -> bool:
+    """Write the answer and the footer; True where the user stopped it."""
     answer = Answer()
     held_back = trace and share_a_screen()
-    views: list[Show] = [] if json or held_back else [stream_text]
-    if trace:
-        views.append(_start_trace(llm))
+    views: list[Show] = [] if held_back else [stream_text]
     with llm.stream(request, params) as stream:
-        interrupted = _follow(stream, answer, views)
+        interrupted = _follow(stream, answer, views + _trace_views(llm, trace))
         stats = stream.stats
-    if json:
-        print_json(answer_as_json(answer, stats, params, model=model, draft=list(config.draft)))
-    else:
-        _end_text(answer.text, held_back)
-    if not quiet and not json:
+    _end_text(answer.text, held_back)
+    if not quiet:
         error_console().print(describe_stats(stats), style="dim")
-    if interrupted:
-        raise KeyboardInterrupt
+    return interrupted
+
+
+def _write_json(llm: LLM, request: Prompt, params: SamplingParams, *, trace: bool, setup: Mapping[str, Any]) -> bool:
+    """Write the answer as one object, which holds the statistics too; True where the user stopped it."""
+    answer = Answer()
+    with llm.stream(request, params) as stream:
+        interrupted = _follow(stream, answer, _trace_views(llm, trace))
+        stats = stream.stats
+    print_json(answer_as_json(answer, stats, params, setup))
+    return interrupted
 
 
 def _follow(stream: AnswerStream, answer: Answer, views: list[Show]) -> bool:
@@ -117,11 +118,13 @@ def _follow(stream: AnswerStream, answer: Answer, views: list[Show]) -> bool:
     return False
 
 
-def _start_trace(llm: LLM) -> Show:
+def _trace_views(llm: LLM, trace: bool) -> list[Show]:
+    if not trace:
+        return []
     console = error_console()
     marks = UNICODE_MARKS if encodes(sys.stderr, UNICODE_MARKS.all) else ASCII_MARKS
     console.print(describe_marks(marks))
-    return show_rounds(console, llm.token_text, marks)
+    return [show_rounds(console, llm.token_text, marks)]
 
 
 def _end_text(text: str, held_back: bool) -> None:

@@ -1,0 +1,83 @@
+"""`borrador pull`, `list` and `show`: models by name, on disk, and what is in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from borrador.cli import options as opt
+from borrador.cli.model_card import describe_file, readable
+from borrador.cli.output import error_console, make_console, print_json, standard_output
+from borrador.cli.progress import FetchProgress
+from borrador.errors import ModelError
+from borrador.models import download
+from borrador.models.catalogue import CATALOGUE, installed
+
+ModelArgument = Annotated[
+    str, typer.Argument(metavar="MODEL", help="Catalogue name, path, or hf:OWNER/REPO/FILE.gguf.")
+]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Catalogue name or hf:OWNER/REPO/FILE.gguf.")]
+
+
+def find_model(name: str, *, quiet: bool) -> Path:
+    """The file of a model, fetched first where it is missing.
+
+    Raises:
+        ModelError: as `models.download.resolve`.
+    """
+    with FetchProgress(error_console(), quiet=quiet) as progress:
+        return download.resolve(name, progress=progress)
+
+
+def pull(name: NameArgument, quiet: opt.QuietOption = False) -> None:
+    """Fetch a model, and check it."""
+    with FetchProgress(error_console(), quiet=quiet) as progress:
+        path = download.pull(name, progress=progress)
+    standard_output().write(f"{path}\n")
+
+
+def list_models(json: opt.JsonOption = False) -> None:
+    """List the catalogue, and what of it is on disk."""
+    entries = _catalogue_entries()
+    if json:
+        print_json({"models": entries})
+        return
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in ("name", "size", "on disk", "model"):
+        table.add_column(column, justify="right" if column == "size" else "left")
+    for entry in entries:
+        state = "yes" if entry["on_disk"] else "damaged" if entry["path"] else "no"
+        table.add_row(entry["name"], f"{entry['size_bytes'] / 1e6:.0f} MB", state, entry["description"])
+    make_console(standard_output()).print(table)
+
+
+def show(model: ModelArgument, json: opt.JsonOption = False) -> None:
+    """Show what is in a model file."""
+    if model in CATALOGUE and not CATALOGUE[model].path.exists():
+        raise ModelError(f"{model} is not on this disk", f"Fetch it with: borrador pull {model}")
+    card = describe_file(find_model(model, quiet=False))
+    if json:
+        print_json(card)
+        return
+    console = make_console(standard_output())
+    for label, value in readable(card):
+        console.print(Text.assemble((f"{label:<15}", "bold"), value))
+
+
+def _catalogue_entries() -> list[dict[str, Any]]:
+    found = {model.entry.name: model for model in installed()}
+    return [
+        {
+            "name": entry.name,
+            "size_bytes": entry.size_bytes,
+            "on_disk": name in found and found[name].complete,
+            "path": str(found[name].path) if name in found else None,
+            "description": entry.description,
+        }
+        for name, entry in CATALOGUE.items()
+    ]
