@@ -119,9 +119,8 @@ class _Transformer:
 
     def _norm(self, hidden: Float32, name: str) -> Float32:
         square = np.mean(hidden.astype(np.float64) ** 2, axis=-1, keepdims=True)
-        normed: Float32 = (hidden / np.sqrt(square + self._epsilon)).astype(np.float32)
-        normed *= read_matrix(self._file, name)
-        return normed
+        normed = hidden / np.sqrt(square + self._epsilon) * read_matrix(self._file, name)
+        return np.asarray(normed, np.float32)
 
     def _rotate(self, vectors: Float32) -> Float32:
         """Rotate each head's pairs by an angle that grows with the position and falls with the pair's index."""
@@ -160,7 +159,7 @@ def _nibbles(data: Bytes) -> Bytes:
 def _fifth_bits(blocks: Bytes, start: int) -> Bytes:
     """Bit i of a 32-bit mask is the fifth bit of element i."""
     bits = np.unpackbits(blocks[:, start : start + 4], axis=-1, bitorder="little")
-    return np.left_shift(bits, np.uint8(4), dtype=np.uint8)
+    return np.asarray(bits << 4, np.uint8)
 
 
 def _f32(blocks: Bytes) -> NDArray[Any]:
