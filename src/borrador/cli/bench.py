@@ -32,7 +32,8 @@ def bench(
         typer.Option("--prompts", metavar="FILE", help="JSON Lines with id, task, turns.  [default: a set of our own]"),
     ] = None,
     per_task: Annotated[
-        int | None, typer.Option("--per-task", metavar="N", min=1, help="Only the first N prompts of each task.")
+        int | None,
+        typer.Option("--per-task", metavar="N", parser=opt.at_least(1), help="Only the first N prompts of each task."),
     ] = None,
     max_tokens: opt.MaxTokensOption = 128,
     draft_tokens: opt.DraftTokensOption = opt.ENGINE.draft_tokens,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -25,6 +26,32 @@ def parse_count(text: str | int) -> int:
         raise typer.BadParameter(f"{text!r} is not a whole number (8192 and 8k are)") from None
 
 
+def parse_integer(text: str | int) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a whole number") from None
+
+
+def at_least(low: int) -> Callable[[str | int], int]:
+    """A reader of whole numbers that refuses those below `low`."""
+
+    def parse(text: str | int) -> int:
+        number = parse_count(text)
+        if number < low:
+            raise typer.BadParameter(f"must be at least {low}, got {number}")
+        return number
+
+    return parse
+
+
+def parse_number(text: str | float) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a number") from None
+
+
 ModelOption = Annotated[
     str,
     typer.Option("-m", "--model", metavar="MODEL", help="Catalogue name, path, or hf:OWNER/REPO/FILE.gguf."),
@@ -40,10 +67,18 @@ DraftOption = Annotated[
 ]
 DraftTokensOption = Annotated[
     int | None,
-    typer.Option("--draft-tokens", metavar="N", help="Tokens drafted each round.  [default: from measured costs]"),
+    typer.Option(
+        "--draft-tokens",
+        metavar="N",
+        parser=parse_integer,
+        help="Tokens drafted each round.  [default: from measured costs]",
+    ),
 ]
 ThreadsOption = Annotated[
-    int | None, typer.Option("--threads", metavar="N", help="Threads.  [default: the cores this process may use]")
+    int | None,
+    typer.Option(
+        "--threads", metavar="N", parser=parse_integer, help="Threads.  [default: the cores this process may use]"
+    ),
 ]
 ContextOption = Annotated[
     int | None,
@@ -58,13 +93,23 @@ MaxTokensOption = Annotated[
     int, typer.Option("-n", "--max-tokens", metavar="N", parser=parse_count, help="Most tokens to write.")
 ]
 TemperatureOption = Annotated[
-    float, typer.Option("--temperature", "--temp", metavar="T", help="0 always takes the likeliest token.")
+    float,
+    typer.Option(
+        "--temperature", "--temp", metavar="T", parser=parse_number, help="0 always takes the likeliest token."
+    ),
 ]
-TopKOption = Annotated[int, typer.Option("--top-k", metavar="K", help="Sample from the K likeliest; 0 is all.")]
-TopPOption = Annotated[float, typer.Option("--top-p", metavar="P", help="Sample from the likeliest that reach P.")]
-MinPOption = Annotated[float, typer.Option("--min-p", metavar="P", help="Drop those below P times the likeliest.")]
+TopKOption = Annotated[
+    int, typer.Option("--top-k", metavar="K", parser=parse_integer, help="Sample from the K likeliest; 0 is all.")
+]
+TopPOption = Annotated[
+    float, typer.Option("--top-p", metavar="P", parser=parse_number, help="Sample from the likeliest that reach P.")
+]
+MinPOption = Annotated[
+    float, typer.Option("--min-p", metavar="P", parser=parse_number, help="Drop those below P times the likeliest.")
+]
 SeedOption = Annotated[
-    int | None, typer.Option("--seed", metavar="N", help="Equal seed, equal text.  [default: a fresh draw]")
+    int | None,
+    typer.Option("--seed", metavar="N", parser=parse_integer, help="Equal seed, equal text.  [default: a fresh draw]"),
 ]
 StopOption = Annotated[
     list[str] | None, typer.Option("--stop", metavar="TEXT", help="End before this text. Repeat it for several.")

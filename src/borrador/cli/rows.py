@@ -13,7 +13,6 @@ from borrador.bench.row_cost import MIN_REPEATS, ROW_COUNTS, RowCosts, fill_cont
 from borrador.cli import options as opt
 from borrador.cli.models import find_model
 from borrador.cli.output import make_console, print_json, standard_output
-from borrador.errors import UsageError
 
 _BANDWIDTH_BYTES = 512 * 2**20
 
@@ -21,10 +20,11 @@ _BANDWIDTH_BYTES = 512 * 2**20
 def rows(
     model: opt.ModelOption = opt.MODEL,
     repeats: Annotated[
-        int, typer.Option("--repeats", metavar="N", min=MIN_REPEATS, help="Measured passes for each size.")
+        int,
+        typer.Option("--repeats", metavar="N", parser=opt.at_least(MIN_REPEATS), help="Measured passes for each size."),
     ] = 25,
     context_tokens: Annotated[
-        int, typer.Option("--context-tokens", metavar="N", parser=opt.parse_count, help="Tokens already there.")
+        int, typer.Option("--context-tokens", metavar="N", parser=opt.at_least(0), help="Tokens already there.")
     ] = 64,
     threads: opt.ThreadsOption = opt.ENGINE.threads,
     json: opt.JsonOption = False,
@@ -35,8 +35,6 @@ def rows(
     T(m) is the median time of a pass over m rows; sizes are interleaved. The share of memory bandwidth compares the
     bytes of weights read in that time with what the same threads read from memory at best.
     """
-    if context_tokens < 0:
-        raise UsageError(f"--context-tokens must be at least 0, got {context_tokens}", "0 measures an empty context.")
     opt.engine_config(None, threads, context_tokens + max(ROW_COUNTS), None)
     output = standard_output()
     costs = _measure(find_model(model, quiet=quiet), repeats, context_tokens, threads)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    prompt: Annotated[str | None, typer.Argument(metavar="[PROMPT]", show_default=False)] = None,
+    prompt: Annotated[str | None, typer.Argument(metavar="PROMPT", show_default=False)] = None,
     model: opt.ModelOption = opt.MODEL,
     draft: opt.DraftOption = None,
     draft_tokens: opt.DraftTokensOption = opt.ENGINE.draft_tokens,

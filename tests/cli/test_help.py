@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from tests.cli.conftest import Borrador
+
+from borrador import __version__
+
+ENGINE_OPTIONS = {"-m", "--model", "-d", "--draft", "--draft-tokens", "--threads", "--context"}
+OPTIONS = {
+    (): {"-V", "--version"},
+    ("run",): ENGINE_OPTIONS
+    | {"-n", "--max-tokens", "-s", "--system", "--raw", "--temperature", "--temp", "--top-k", "--top-p", "--min-p"}
+    | {"--seed", "--stop", "--json", "-q", "--quiet", "--trace"},
+    ("pull",): {"-q", "--quiet"},
+    ("list",): {"--json"},
+    ("show",): {"--json"},
+    ("rows",): {"-m", "--model", "--repeats", "--context-tokens", "--threads", "--json", "-q", "--quiet"},
+    ("bench",): ENGINE_OPTIONS | {"--prompts", "--per-task", "-n", "--max-tokens", "--json", "-q", "--quiet"},
+}
+COMMANDS = ["run", "pull", "list", "show", "rows", "bench"]
+
+
+@pytest.mark.parametrize("words", OPTIONS)
+def test_help_lists_every_option_of_the_command(borrador: Borrador, words: tuple[str, ...]) -> None:
+    result = borrador(*words, "--help")
+    heads = re.findall(r"^  (-[^ ].*?)(?:  |$)", result.out, re.MULTILINE)
+    listed = {option for head in heads for option in re.findall(r"--?[a-zA-Z][a-z-]*", head)}
+    assert (result.code, result.err) == (0, "")
+    assert listed == OPTIONS[words] | {"-h", "--help"}
+
+
+def test_program_without_a_command_shows_its_commands(borrador: Borrador) -> None:
+    result = borrador()
+    listed = re.findall(r"^  ([a-z]+)  ", result.out.split("Commands:")[1], re.MULTILINE)
+    assert (result.code, listed) == (0, COMMANDS)
+
+
+@pytest.mark.parametrize("words", [("--version",), ("-V",)])
+def test_version(borrador: Borrador, words: tuple[str, ...]) -> None:
+    assert borrador(*words).out == f"borrador {__version__}\n"
+
+
+def test_unknown_command_is_a_usage_error(borrador: Borrador) -> None:
+    result = borrador("rum")
+    assert (result.code, result.out) == (2, "")
+    assert "'rum'" in result.err
+
+
+def test_defaults_in_help_are_those_of_the_library(borrador: Borrador) -> None:
+    shown = " ".join(borrador("run", "--help").out.split())
+    assert "-n, --max-tokens N Most tokens to write. [default: 512]" in shown
+    assert "[default: smollm2-135m]" in shown

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.cli.conftest import Borrador
+from tests.cli.scripted_llm import ANSWER, ScriptedLLM
+
+from borrador.errors import BorradorError, ContextLengthError, MemoryLimitError
+
+
+def test_standard_output_is_the_answer_and_nothing_else(borrador: Borrador, scripted: ScriptedLLM) -> None:
+    result = borrador("run", "Which city?")
+    assert (result.code, result.out) == (0, ANSWER)
+    assert scripted.closed
+
+
+def test_footer_on_standard_error_states_tokens_speed_passes_and_acceptance(
+    borrador: Borrador, scripted: ScriptedLLM
+) -> None:
+    result = borrador("run", "Which city?")
+    assert result.err == (
+        "7 tokens, 100.0 tok/s, 3 target passes, 2.33 tokens per pass, acceptance 80% of 5, prompt 5 tokens in 0.05 s\n"
+    )
+
+
+def test_quiet_leaves_standard_error_empty(borrador: Borrador, scripted: ScriptedLLM) -> None:
+    result = borrador("run", "-q", "Which city?")
+    assert (result.out, result.err) == (ANSWER, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin", "asked"),
+    [
+        (("Sum up:",), b"A text.\n", "Sum up:\n\nA text."),
+        (("Sum up:",), b"", "Sum up:"),
+        ((), b"A text.\r\nMore.\r\n", "A text.\r\nMore."),
+        ((), "\ufeffÜber".encode(), "Über"),
+    ],
+)
+def test_argument_and_standard_input_are_joined(
+    borrador: Borrador, scripted: ScriptedLLM, words: tuple[str, ...], stdin: bytes, asked: str
+) -> None:
+    assert borrador("run", *words, stdin=stdin).code == 0
+    assert scripted.prompts == [[{"role": "user", "content": asked}]]
+
+
+def test_system_message_comes_first(borrador: Borrador, scripted: ScriptedLLM) -> None:
+    borrador("run", "-s", "Be brief.", "Hello")
+    assert scripted.prompts == [[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]]
+
+
+def test_raw_prompt_is_passed_as_text(borrador: Borrador, scripted: ScriptedLLM) -> None:
+    borrador("run", "--raw", " La capital")
+    assert scripted.prompts == [" La capital"]
+
+
+def test_sampling_options_reach_the_model(borrador: Borrador, scripted: ScriptedLLM) -> None:
+    sampling = ("--temp", "0.7", "--top-k", "40", "--top_p", "0.9", "--min-p", "0.05", "--seed", "3")
+    assert borrador("run", *sampling, "--stop", "END", "--stop", "##", "-n", "2k", "Hello").code == 0
+    (params,) = scripted.params
+    assert (params.temperature, params.top_k, params.top_p, params.min_p) == (0.7, 40, 0.9, 0.05)
+    assert (params.seed, params.stop, params.max_tokens) == (3, ("END", "##"), 2048)
+
+
+def test_options_may_be_written_with_underscores(borrador: Borrador, scripted: ScriptedLLM) -> None:
+    assert borrador("run", "--max_tokens", "9", "Hello").code == 0
+    assert scripted.params[0].max_tokens == 9
+
+
+def test_json_is_one_object_with_what_is_needed_to_repeat_the_answer(borrador: Borrador, scripted: ScriptedLLM) -> None:
+    result = borrador("run", "--json", "--seed", "7", "-d", "lookup,auto", "Hello")
+    entry = json.loads(result.out)
+    assert result.out.count("\n") == 1
+    assert result.err == ""
+    assert entry["text"] == ANSWER
+    assert entry["token_ids"] == [1, 2, 3, 4, 6, 7, 8]
+    assert entry["origins"] == ["target", "draft", "draft", "target", "draft", "draft", "bonus"]
+    assert (entry["finish_reason"], entry["seed"], entry["model"]) == ("stop", 7, "smollm2-135m")
+    assert entry["draft"] == ["lookup", "auto"]
+    assert entry["stats"]["target_passes"] == 3
+    assert entry["stats"]["acceptance"] == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("--temperature", "nan"), "temperature"),
+        (("--temperature", "-1"), "temperature"),
+        (("--temperature", "hot"), "hot"),
+        (("--top-p", "0"), "top_p"),
+        (("--top-p", "nan"), "top_p"),
+        (("--min-p", "1"), "min_p"),
+        (("--min-p", "inf"), "min_p"),
+        (("--top-k", "-1"), "top_k"),
+        (("--seed", "-1"), "seed"),
+        (("--stop", ""), "stop"),
+        (("-n", "0"), "max_tokens"),
+        (("-n", "many"), "many"),
+        (("-n", "1.5"), "1.5"),
+        (("--threads", "0"), "threads"),
+        (("--threads", "9999"), "threads"),
+        (("--context", "1"), "context"),
+        (("--context", "k"), "k"),
+        (("--draft-tokens", "65"), "draft_tokens"),
+        (("--draft-tokens", "-1"), "draft_tokens"),
+        (("--draft-tokens", "4", "-d", "none"), "--draft-tokens"),
+        (("-d", "lookup,,none"), "draft"),
+        (("--raw", "-s", "Be brief."), "--system"),
+        (("--temprature", "1"), "--temprature"),
+        (("second",), "second"),
+        (("-m",), "-m"),
+    ],
+)
+def test_bad_option_is_one_sentence_and_exit_code_2(
+    borrador: Borrador, scripted: ScriptedLLM, words: tuple[str, ...], named: str
+) -> None:
+    result = borrador("run", "Hello", *words)
+    lines = result.err.splitlines()
+    assert result.code == 2
+    assert [line.split(":")[0] for line in lines] == ["error", "hint"]
+    assert named in lines[0]
+    assert (result.out, scripted.prompts) == ("", [])
+
+
+@pytest.mark.parametrize(
+    ("stdin", "sentence"),
+    [
+        (b"", "the prompt must not be empty"),
+        (b"  \n\n", "the prompt must not be empty"),
+        (b"abc\xff", "standard input must be UTF-8, byte 3 (0xff) is not"),
+    ],
+)
+def test_bad_prompt_is_a_usage_error(borrador: Borrador, scripted: ScriptedLLM, stdin: bytes, sentence: str) -> None:
+    result = borrador("run", stdin=stdin)
+    assert (result.code, result.out, scripted.prompts) == (2, "", [])
+    assert sentence in result.err
+
+
+def test_argument_that_is_not_utf8_is_a_usage_error(borrador: Borrador, scripted: ScriptedLLM) -> None:
+    result = borrador("run", "caf\udce9")
+    assert (result.code, scripted.prompts) == (2, [])
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "sentence"),
+    [
+        (ContextLengthError("the prompt is too long"), 2, "the prompt is too long"),
+        (MemoryLimitError("it does not fit"), 4, "it does not fit"),
+        (MemoryError(), 4, "no memory left"),
+        (BorradorError("it failed"), 1, "it failed"),
+        (OSError(28, "No space left on device"), 1, "No space left on device"),
+        (ZeroDivisionError("division by zero"), 1, "internal error, ZeroDivisionError"),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_failure_has_its_exit_code_and_no_traceback(
+    borrador: Borrador, scripted: ScriptedLLM, error: BaseException, code: int, sentence: str
+) -> None:
+    scripted.error = error
+    result = borrador("run", "Hello")
+    assert result.code == code
+    assert sentence in result.err
+    assert "Traceback" not in result.err
+    assert scripted.closed
+
+
+def test_debug_variable_shows_where_an_internal_error_happened(
+    borrador: Borrador, scripted: ScriptedLLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BORRADOR_DEBUG", "1")
+    scripted.error = ZeroDivisionError("division by zero")
+    assert "Traceback" in borrador("run", "Hello").err

@@ -1,0 +1,103 @@
+"""How the program behaves towards pipes, terminals and signals; each test starts a process."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+
+import pytest
+from tests.cli.conftest import start
+from tests.cli.scripted_llm import ANSWER
+
+from borrador import __version__
+
+
+def test_no_escape_sequence_reaches_a_pipe() -> None:
+    out, err = start("run", "--trace", "Hello", environment={"FORCE_COLOR": "1"}).communicate(timeout=30)
+    assert out.decode() == ANSWER
+    assert b"\x1b" not in err
+
+
+@pytest.mark.parametrize(("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_terminal_gets_colour_unless_no_color_is_set(environment: dict[str, str], coloured: bool) -> None:
+    controller, terminal = pty.openpty()
+    process = start("run", "--trace", "Hello", environment=environment, stderr=terminal)
+    os.close(terminal)
+    shown = _read_terminal(controller)
+    assert process.communicate(timeout=30)[0].decode() == ANSWER
+    assert (b"\x1b" in shown) is coloured
+
+
+def test_on_one_screen_the_trace_and_the_answer_do_not_mix() -> None:
+    out, _ = start("run", "--trace", "Hello", stderr=subprocess.STDOUT).communicate(timeout=30)
+    lines = out.decode().splitlines()
+    assert [line.split()[0] for line in lines] == ["✓", "round", "round", "round", "The", "7"]
+    assert lines[4] == ANSWER
+
+
+def test_closed_pipe_ends_the_program_quietly() -> None:
+    process = start("--slow", "run", "Hello")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.read(3)
+    process.stdout.close()
+    assert process.wait(timeout=30) == 0
+    assert process.stderr.read() == b""
+    process.stderr.close()
+
+
+def test_interrupt_keeps_what_was_written_and_ends_with_130() -> None:
+    process = start("--slow", "run", "Hello")
+    assert process.stdout is not None
+    first = process.stdout.read(11)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, first) == (130, b"The capital")
+    assert (ANSWER * 1000).encode().startswith(first + out)
+    assert b"target passes" in err
+    assert b"Traceback" not in err
+
+
+def test_interrupt_still_gives_the_whole_json_object() -> None:
+    process = start("--slow", "run", "--json", "--trace", "Hello")
+    assert process.stderr is not None
+    process.stderr.readline()
+    process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert b'"finish_reason": "cancelled"' in out
+    assert out.endswith(b"}\n")
+
+
+def test_full_disk_is_an_error_and_not_a_traceback() -> None:
+    with open("/dev/full", "wb") as full:  # noqa: PTH123
+        process = start("run", "-q", "Hello", stdout=full.fileno())
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert err.decode() == "error: the system refused an operation: No space left on device\n"
+
+
+def test_version_is_answered_without_importing_anything_heavy() -> None:
+    program = "import sys; from borrador.cli.entry import main; main(['--version']); print(sorted(sys.modules))"
+    out = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True).stdout
+    version, modules = out.splitlines()
+    assert version == f"borrador {__version__}"
+    assert not [name for name in ("numpy", "typer", "rich", "jinja2", "tokenizers") if repr(name) in modules]
+
+
+def _read_terminal(controller: int) -> bytes:
+    shown = b""
+    while True:
+        try:
+            chunk = os.read(controller, 65536)
+        except OSError:
+            break
+        if not chunk:
+            break
+        shown += chunk
+    os.close(controller)
+    return shown

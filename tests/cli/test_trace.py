@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+from tests.cli.conftest import Borrador
+from tests.cli.scripted_llm import ANSWER, PIECES, ROUNDS, ScriptedLLM, make_round
+
+from borrador.cli.trace import ASCII_MARKS, UNICODE_MARKS, Marks, describe_round, quote
+from borrador.types import RoundRecord
+
+
+def describe(record: RoundRecord, marks: Marks = UNICODE_MARKS) -> str:
+    return describe_round(record, PIECES.__getitem__, marks).plain.split("  [")[0]
+
+
+def test_plain_round_shows_the_targets_token() -> None:
+    assert describe(ROUNDS[0]) == 'round   1  none     = "The"'
+
+
+def test_miss_shows_what_the_target_wrote_instead() -> None:
+    assert describe(ROUNDS[1]) == 'round   2  lookup   ✓ " capital" ✓ " is" ✗ " Paris" → " Rome" ~ ","'
+
+
+def test_fully_accepted_draft_shows_the_bonus_token() -> None:
+    assert describe(ROUNDS[2]) == 'round   3  lookup   ✓ "," ✓ " of" + " course"'
+
+
+def test_tree_shows_the_rejected_siblings_of_the_accepted_path() -> None:
+    record = make_round(4, (2, 3, 5), 1, 4, parents=(-1, 0, -1))
+    assert describe(record) == 'round   4  lookup   ✓ " capital" ✗ " is" → " Rome" ~ " Paris"'
+
+
+def test_marks_have_a_form_for_terminals_without_unicode() -> None:
+    assert describe(ROUNDS[1], ASCII_MARKS) == 'round   2  lookup   v " capital" v " is" x " Paris" -> " Rome" ~ ","'
+
+
+def test_accepted_rejected_and_corrected_tokens_differ_in_colour() -> None:
+    spans = describe_round(ROUNDS[1], PIECES.__getitem__).spans
+    assert [span.style for span in spans] == ["green", "green", "red", "yellow", "dim", "dim"]
+
+
+@pytest.mark.parametrize(("piece", "shown"), [("\n", r'"\n"'), ("é", '"é"'), ('"', r'"\""'), ("\x1b", r'"\u001b"')])
+def test_tokens_are_quoted_so_that_no_control_character_reaches_the_terminal(piece: str, shown: str) -> None:
+    assert quote(piece) == shown
+
+
+def test_trace_prints_every_round_on_standard_error(borrador: Borrador, scripted: ScriptedLLM) -> None:
+    result = borrador("run", "--trace", "Which city?")
+    rounds = [line for line in result.err.splitlines() if line.startswith("round")]
+    assert result.out == ANSWER
+    assert [line.split()[1] for line in rounds] == ["1", "2", "3"]
+    assert rounds[1].endswith("[draft 0.1 ms, pass 14.2 ms]")
