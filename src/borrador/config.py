@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from borrador.errors import UsageError
 
@@ -30,13 +32,17 @@ class EngineConfig:
     draft_tokens: int | None = None
 
     def __post_init__(self) -> None:
-        specs = (self.draft,) if isinstance(self.draft, str) else tuple(self.draft)
-        object.__setattr__(self, "draft", tuple(part.strip() for spec in specs for part in spec.split(",")))
+        object.__setattr__(self, "draft", tuple(_split(self.draft)))
         if not self.draft or not all(self.draft):
             raise UsageError("draft must name at least one drafter, without gaps", "For plain decoding say none.")
         _require_optional_integer("threads", self.threads, 1, 1024)
         _require_optional_integer("context", self.context, 2, 2**24)
         _require_optional_integer("draft_tokens", self.draft_tokens, 0, MAX_DRAFT_TOKENS)
+
+
+def _split(specs: Any) -> Iterator[str]:
+    for spec in (specs,) if isinstance(specs, str) else specs:
+        yield from (part.strip() for part in spec.split(","))
 
 
 def _require_optional_integer(name: str, value: object, low: int, high: int) -> None:

@@ -63,10 +63,8 @@ class SamplingParams:
     ignore_eos: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.stop, str):
-            object.__setattr__(self, "stop", (self.stop,))
-        elif not isinstance(self.stop, tuple):
-            object.__setattr__(self, "stop", tuple(self.stop))
+        stop: Any = self.stop
+        object.__setattr__(self, "stop", (stop,) if isinstance(stop, str) else tuple(stop))
         _require_number("temperature", self.temperature, 0.0, 100.0)
         _require_number("top_p", self.top_p, 0.0, 1.0, open_low=True)
         _require_number("min_p", self.min_p, 0.0, 1.0, open_high=True)
@@ -175,7 +173,8 @@ class GenerationStats:
 
     @property
     def tokens_per_second(self) -> float:
-        return self.completion_tokens / self.decode_s if self.decode_s else 0.0
+        """Decoding speed; the first token comes out of the prompt's own pass and is not counted."""
+        return (self.completion_tokens - 1) / self.decode_s if self.decode_s else 0.0
 
     @property
     def tokens_per_pass(self) -> float:

@@ -33,7 +33,7 @@ class Drafter(Protocol):
     @property
     def name(self) -> str: ...
 
-    def open(self, params: SamplingParams) -> DraftSession:
+    def open(self, params: SamplingParams, /) -> DraftSession:
         """Start drafting for a request that is sampled with `params`."""
         ...
 

@@ -3,32 +3,212 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from borrador.config import DEFAULT_CONTEXT, EngineConfig
+from borrador.draft.model import ModelDrafter
 from borrador.draft.protocol import Drafter
 from borrador.draft.registry import open_drafters
-from borrador.engine.controller import Controller
-from borrador.engine.costs import measure_costs
+from borrador.engine.answer import Answer
+from borrador.engine.controller import Controller, FixedLength
+from borrador.engine.costs import RowCosts, measure_row_costs
+from borrador.engine.proposer import DraftPlan, Proposer
+from borrador.engine.round import RoundState
 from borrador.engine.session import Session
-from borrador.errors import ContextLengthError, UsageError
+from borrador.engine.stream import AnswerStream
+from borrador.errors import ContextLengthError, DraftMismatchError, UsageError
 from borrador.models.prefix import CachedSequence
 from borrador.models.target import Model
-from borrador.types import Completion, GenerationEvent, GenerationStats, Message, SamplingParams
-
-if TYPE_CHECKING:
-    from borrador.text.chat_template import ChatTemplate
-    from borrador.text.tokenizer import Tokenizer
+from borrador.sampling.rules import rule_for
+from borrador.text.detokenizer import Detokenizer
+from borrador.text.tokenizer import Tokenizer, first_difference
+from borrador.types import Completion, Message, SamplingParams
 
 Prompt = str | Sequence[Message]
+
+# Acceptance rates assumed before a drafter has shown its own.
+_ACCEPTANCE_OF_COPIES = 0.5
+_ACCEPTANCE_OF_MODELS = 0.7
+
+
+class ChatRenderer(Protocol):
+    """Turns messages into a prompt; see `borrador.text.chat_template.ChatTemplate`."""
+
+    def render(self, messages: Sequence[Message]) -> str: ...
+
+
+class LLM:
+    """A target model with its drafters. Calls from several threads are served one after another.
+
+    A prompt is either text, which is continued as it stands, or a list of messages, to which the chat template is
+    applied. Control tokens spelt out in a text are control tokens.
+
+    Args:
+        model: the target; closed with the LLM.
+        tokenizer: of the target.
+        template: applied to messages.
+        drafters: in order of preference; closed with the LLM.
+        context_length: the most tokens of prompt and answer together.
+        draft_tokens: tokens drafted each round; None chooses by costs, which are then measured here.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        tokenizer: Tokenizer,
+        template: ChatRenderer,
+        drafters: Sequence[Drafter] = (),
+        *,
+        context_length: int = DEFAULT_CONTEXT,
+        draft_tokens: int | None = None,
+    ) -> None:
+        self._model = model
+        self._tokenizer = tokenizer
+        self._template = template
+        self._drafters = {drafter.name: drafter for drafter in drafters}
+        self._sequence = CachedSequence(model.open(context_length))
+        self._costs: RowCosts | None = None
+        self._plan = self._make_plan(draft_tokens)
+        self._lock = threading.Lock()
+        self._writer: int | None = None  # the thread whose answer is being written
+        self._stream: AnswerStream | None = None
+        self._closed = False
+
+    @property
+    def context_length(self) -> int:
+        """The most tokens of prompt and answer together."""
+        return self._sequence.target.context_length
+
+    def stream(self, prompt: Prompt, params: SamplingParams | None = None, *, speculate: bool = True) -> AnswerStream:
+        """Write an answer event by event.
+
+        Args:
+            prompt: text or messages.
+            params: how tokens are chosen and when to stop; the default is greedy.
+            speculate: False decodes plainly, without drafters.
+
+        Raises:
+            ContextLengthError: the prompt leaves no room for an answer.
+            UsageError: the prompt is empty or not valid, the LLM is closed, or (at the first event) this thread has
+                not finished or closed its last answer.
+        """
+        self._require_open()
+        tokens = self.tokenize(prompt)
+        limit = self.context_length
+        if len(tokens) >= limit:
+            raise ContextLengthError(
+                f"a prompt must be shorter than the context of {limit} tokens, it has {len(tokens)}",
+                "Shorten it, or load the model with a larger context.",
+            )
+        return AnswerStream(self._turn, lambda: self._open_session(tokens, params or SamplingParams(), speculate))
+
+    def generate(self, prompt: Prompt, params: SamplingParams | None = None, *, speculate: bool = True) -> Completion:
+        """Write a whole answer. Arguments and errors as for `stream`."""
+        with self.stream(prompt, params, speculate=speculate) as stream:
+            events = list(stream)
+            return Completion(
+                text="".join(event.text for event in events),
+                token_ids=tuple(token for event in events for token in event.token_ids),
+                origins=tuple(event.origin for event in events if event.token_ids),
+                finish_reason=events[-1].finish_reason or "stop",
+                stats=stream.stats,
+            )
+
+    def tokenize(self, prompt: Prompt) -> list[int]:
+        """The token ids that the model sees for a prompt.
+
+        Raises:
+            UsageError: the prompt is empty, or not valid.
+        """
+        if not prompt:
+            raise UsageError("the prompt must hold at least one token, it is empty", "Say what to write about.")
+        text = prompt if isinstance(prompt, str) else self._template.render(prompt)
+        return self._tokenizer.encode_prompt(text, specials=True)
+
+    def token_text(self, token_id: int) -> str:
+        """A token for people to read."""
+        return self._tokenizer.token_text(token_id)
+
+    def close(self) -> None:
+        """Free models and caches; an answer that this thread left unfinished is cancelled. Safe to call twice."""
+        if self._stream is not None and self._writer == threading.get_ident():
+            self._stream.close()
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            with ExitStack() as closing:
+                closing.callback(self._model.close)
+                for drafter in self._drafters.values():
+                    closing.callback(drafter.close)
+
+    def __enter__(self) -> LLM:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def _turn(self, stream: AnswerStream) -> Iterator[None]:
+        if self._writer == threading.get_ident():
+            raise UsageError(
+                "one answer at a time can be written in a thread, and another is unfinished",
+                "Finish or close it first.",
+            )
+        with self._lock:
+            self._require_open()
+            self._writer, self._stream = threading.get_ident(), stream
+            try:
+                yield
+            finally:
+                self._writer = self._stream = None
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise UsageError("this LLM is closed", "Load the model again.")
+
+    def _open_session(self, prompt: Sequence[int], params: SamplingParams, speculate: bool) -> Session:
+        target = self._sequence.target
+        answer = Answer(
+            Detokenizer(self._tokenizer),
+            stop=params.stop,
+            end_ids=() if params.ignore_eos else self._tokenizer.eog_ids,
+            capacity=min(params.max_tokens, target.context_length - len(prompt)),
+        )
+        drafters = self._drafters if speculate else {}
+        sessions = {name: drafter.open(params) for name, drafter in drafters.items()}
+        plan = self._plan if speculate else FixedLength((), 0)
+        state = RoundState(
+            target=target,
+            context=list(prompt),
+            proposer=Proposer(sessions, plan, target.vocabulary_size),
+            rule=rule_for(params),
+            ending=answer,
+        )
+        return Session(state, answer, self._sequence, self._observe_pass)
+
+    def _observe_pass(self, rows: int, seconds: float) -> None:
+        if self._costs is not None:
+            self._costs.observe(rows, seconds)
+
+    def _make_plan(self, draft_tokens: int | None) -> DraftPlan:
+        if draft_tokens is not None or not self._drafters:
+            return FixedLength(tuple(self._drafters), draft_tokens or 0)
+        self._costs = measure_row_costs(self._sequence.target)
+        steps = {name: drafter.step_seconds() for name, drafter in self._drafters.items()}
+        rates = {name: _ACCEPTANCE_OF_MODELS if cost else _ACCEPTANCE_OF_COPIES for name, cost in steps.items()}
+        return Controller(self._costs, steps, rates)
 
 
 def load(
     model: str | Path,
-    draft: str | Sequence[str] = "auto",
+    draft: str | Sequence[str] = EngineConfig().draft,
     *,
     threads: int | None = None,
     context: int | None = None,
@@ -48,40 +228,55 @@ def load(
         ModelError: a model is missing, damaged or not supported, or the draft model's vocabulary differs.
         MemoryLimitError: the model does not fit into memory.
     """
-    raise NotImplementedError
+    specs = (draft,) if isinstance(draft, str) else tuple(draft)
+    config = EngineConfig(draft=specs, threads=threads, context=context, draft_tokens=draft_tokens)
+    from borrador.models.download import resolve
+    from borrador.models.native import NativeModel
+    from borrador.text.chat_template import ChatTemplate
+
+    with ExitStack() as opened:
+        target = NativeModel.load(resolve(model), threads=config.threads)
+        opened.callback(target.close)
+        metadata: Mapping[str, object] = target.tokenizer_metadata
+        tokenizer = Tokenizer.from_metadata(metadata)
+        context_length = _context_length(config, target.config.context_length)
+
+        def open_model(name: str) -> Drafter:
+            drafter = NativeModel.load(resolve(name), threads=config.threads)
+            opened.callback(drafter.close)
+            other = Tokenizer.from_metadata(drafter.tokenizer_metadata)
+            if (difference := first_difference(tokenizer, other)) is not None:
+                raise DraftMismatchError(
+                    f"a draft model must share the target's vocabulary, {name} does not: {difference}",
+                    "Choose a smaller model of the target's family.",
+                )
+            return ModelDrafter(
+                name,
+                drafter,
+                context_length=min(context_length, drafter.config.context_length),
+                vocabulary_size=target.config.vocabulary_size,
+                end_ids=frozenset(tokenizer.eog_ids),
+            )
+
+        drafters = open_drafters(config.draft, open_model)
+        llm = LLM(
+            target,
+            tokenizer,
+            ChatTemplate.from_metadata(metadata, tokenizer),
+            drafters,
+            context_length=context_length,
+            draft_tokens=config.draft_tokens,
+        )
+        opened.pop_all()
+        return llm
 
 
-class AnswerStream(Iterator[GenerationEvent]):
-    """The events of one answer, as they become certain. Closing it early cancels the answer cleanly.
-
-    Use it as an iterator, and as a context manager when the loop may be left early.
-    """
-
-    def __next__(self) -> GenerationEvent:
-        raise NotImplementedError
-
-    @property
-    def stats(self) -> GenerationStats:
-        """What the answer cost so far."""
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """Stop writing. Safe to call twice."""
-
-
-class LLM:
-    """A target model with its drafters. Calls from several threads are served one after another.
-
-    A prompt is either text, which is continued as it stands, or a list of messages, to which the model's chat
-    template is applied.
-    """
-
-    def stream(
-        self, prompt: Prompt, params: SamplingParams | None = None, *, speculate: bool = True
-    ) -> AnswerStream: ...
-
-    def generate(self, prompt: Prompt, params: SamplingParams | None = None, *, speculate: bool = True) -> Completion: ...
-
-    def tokenize(self, prompt: Prompt) -> list[int]: ...
-
-    def close(self) -> None: ...
+def _context_length(config: EngineConfig, limit: int) -> int:
+    if config.context is None:
+        return min(limit, DEFAULT_CONTEXT)
+    if config.context > limit:
+        raise UsageError(
+            f"context must be at most the {limit} tokens this model was trained for, got {config.context}",
+            "Choose a smaller context.",
+        )
+    return config.context

@@ -1,0 +1,74 @@
+"""Drafts copied from the context itself: what followed the last time its tail was seen (prompt lookup decoding)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from borrador.types import Draft, SamplingParams
+
+# One token alone matches nearly everywhere and says little; beyond six a longer match hardly predicts better.
+SHORTEST_MATCH = 2
+LONGEST_MATCH = 6
+
+
+class LookupDrafter:
+    """Copies from the request's own tokens; nothing is shared between requests."""
+
+    name = "lookup"
+
+    def open(self, _params: SamplingParams, /) -> LookupSession:
+        return LookupSession()
+
+    def step_seconds(self) -> float:
+        return 0.0
+
+    def close(self) -> None:
+        pass
+
+
+class LookupSession:
+    """An index from every n-gram of the context (n from shortest to longest) to what followed its last occurrence.
+
+    Each token of the context is indexed once, so that a token costs the same however long the context is.
+    """
+
+    def __init__(self, shortest: int = SHORTEST_MATCH, longest: int = LONGEST_MATCH) -> None:
+        self._follower: dict[tuple[int, ...], int] = {}
+        self._sizes = range(longest, shortest - 1, -1)
+        self._indexed = 0
+
+    def propose(self, context: Sequence[int], budget: int) -> Draft:
+        """Copy what followed the most recent earlier occurrence of the longest matching tail.
+
+        A copy that reaches the context's end goes on with itself, so that repetition is drafted in full.
+        """
+        self._index(context)
+        source = self._match(context)
+        if source is None or budget < 1:
+            return Draft(drafter="lookup")
+        period = len(context) - source
+        copied = list(context[source : source + budget])
+        while len(copied) < budget:
+            copied.append(copied[-period])
+        return Draft(tokens=tuple(copied), drafter="lookup")
+
+    def observe(self, committed: Sequence[int]) -> None:
+        pass
+
+    def close(self) -> None:
+        self._follower.clear()
+
+    def _index(self, context: Sequence[int]) -> None:
+        for end in range(self._indexed, len(context)):
+            for size in self._sizes:
+                if size <= end:
+                    self._follower[tuple(context[end - size : end])] = end
+        self._indexed = len(context)
+
+    def _match(self, context: Sequence[int]) -> int | None:
+        for size in self._sizes:
+            if size <= len(context):
+                source = self._follower.get(tuple(context[-size:]))
+                if source is not None:
+                    return source
+        return None

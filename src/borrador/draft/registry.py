@@ -1,0 +1,55 @@
+"""Drafters by name. A new drafter is added here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+
+from borrador.draft.lookup import LookupDrafter
+from borrador.draft.protocol import Drafter
+from borrador.errors import UsageError
+
+# Drafters that need nothing but the context; `auto` takes them all.
+BUILT_IN: Mapping[str, Callable[[], Drafter]] = {"lookup": LookupDrafter}
+
+OpenModelDrafter = Callable[[str], Drafter]
+
+
+def expand_specs(specs: Iterable[str]) -> tuple[str, ...]:
+    """Resolve `auto` and `none`, and drop repetitions; what is left are built-in drafters and models.
+
+    Args:
+        specs: `none`, `auto`, a built-in drafter, or a model's name or path.
+
+    Raises:
+        UsageError: `none` stands beside other drafters.
+    """
+    names = list(dict.fromkeys(specs))
+    if "none" in names:
+        if len(names) > 1:
+            others = ", ".join(name for name in names if name != "none")
+            raise UsageError(f"draft none excludes other drafters, got also {others}", "Leave one of them out.")
+        return ()
+    expanded = [part for name in names for part in (BUILT_IN if name == "auto" else (name,))]
+    built_in = [name for name in expanded if name in BUILT_IN]
+    return tuple(dict.fromkeys([*built_in, *expanded]))
+
+
+def open_drafters(specs: Iterable[str], open_model: OpenModelDrafter) -> Sequence[Drafter]:
+    """Open the drafters that `specs` name, built-in ones first; none of them stays open where one fails.
+
+    Args:
+        specs: as for `expand_specs`.
+        open_model: opens a draft model by name or path.
+
+    Raises:
+        UsageError: `none` stands beside other drafters.
+        ModelError: a draft model is missing, damaged, or has another vocabulary.
+    """
+    with ExitStack() as opened:
+        drafters: list[Drafter] = []
+        for name in expand_specs(specs):
+            drafters.append(BUILT_IN[name]() if name in BUILT_IN else open_model(name))
+            opened.callback(drafters[-1].close)
+        opened.pop_all()
+        return drafters

@@ -1,0 +1,104 @@
+"""One round: propose, verify in one pass of the target, accept, commit. Everything else serves these lines.
+
+A round happens completely or not at all: whatever interrupts it, context and cache are as they were before it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from borrador.engine.proposer import Proposer
+from borrador.models.target import Rows, Target
+from borrador.sampling.rules import AcceptanceRule
+from borrador.types import Draft, Origin, RoundRecord, Verdict
+
+
+class Ending(Protocol):
+    """Knows where the answer ends."""
+
+    def room(self) -> int:
+        """How many more tokens the answer may have."""
+        ...
+
+    def take(self, tokens: Sequence[int]) -> int:
+        """Add tokens to the answer up to its end; how many of them belong to it."""
+        ...
+
+
+@dataclass(slots=True)
+class RoundState:
+    """What a request carries from round to round.
+
+    Attributes:
+        context: prompt and answer so far. The target's cache holds a beginning of it; the rest, usually the last token
+            alone, is pending and is evaluated by the next round.
+    """
+
+    target: Target
+    context: list[int]
+    proposer: Proposer
+    rule: AcceptanceRule
+    ending: Ending
+    rounds: int = 0
+
+
+def play_round(state: RoundState) -> RoundRecord:
+    """Extend the context by at least one token, or end the answer.
+
+    Raises:
+        ModelError: the target's logits are not finite numbers.
+    """
+    target, context = state.target, state.context
+    cached, length = target.length, len(context)
+    start = time.perf_counter()
+    try:
+        pending = context[cached:]
+        draft = state.proposer.propose(context, state.ending.room() - 1) if state.rounds else Draft()
+        drafted = time.perf_counter()
+
+        logits = target.forward(_rows(pending, draft))
+        forwarded = time.perf_counter()
+
+        verdict = state.rule.accept(logits, draft, length)
+        tokens = *(draft.tokens[index] for index in verdict.path), verdict.next_token
+        committed = tokens[: state.ending.take(tokens)]
+
+        kept = verdict.path[: len(committed)]
+        target.commit([*range(len(pending)), *(len(pending) + index for index in kept)])
+        state.proposer.observe(draft, verdict, committed)
+        context.extend(committed)
+    except BaseException:
+        target.rewind(cached)
+        del context[length:]
+        raise
+    state.rounds += 1
+    return RoundRecord(
+        number=state.rounds,
+        draft=draft,
+        verdict=verdict,
+        committed=committed,
+        origins=_origins(verdict)[: len(committed)],
+        draft_s=drafted - start,
+        forward_s=forwarded - drafted,
+        total_s=time.perf_counter() - start,
+    )
+
+
+def _rows(pending: Sequence[int], draft: Draft) -> Rows:
+    """Pending tokens as a chain, the draft below the last of them; logits from there on."""
+    root = len(pending) - 1
+    if draft.parents is None:
+        return Rows.chain((*pending, *draft.tokens), logits_from=root)
+    tokens = np.asarray((*pending, *draft.tokens), np.int32)
+    below = [root + 1 + parent for parent in draft.parents]
+    return Rows(tokens, np.asarray((*range(-1, root), *below), np.int32), root)
+
+
+def _origins(verdict: Verdict) -> tuple[Origin, ...]:
+    last = Origin.BONUS if verdict.bonus else Origin.TARGET
+    return (*(Origin.DRAFT for _ in verdict.path), last)

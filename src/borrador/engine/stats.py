@@ -1,0 +1,48 @@
+"""Counts what an answer cost."""
+
+from __future__ import annotations
+
+from borrador.types import GenerationStats, Origin, RoundRecord
+
+
+class StatsCounter:
+    """Adds up rounds. The first round belongs to the prompt, whose last part it evaluates."""
+
+    def __init__(self, prompt_tokens: int) -> None:
+        self._prompt_tokens = prompt_tokens
+        self._completion_tokens = self._target_passes = 0
+        self._proposed = self._tested = self._accepted = 0
+        self._prefill_s = self._decode_s = self._draft_s = self._forward_s = 0.0
+
+    def add_prefill(self, seconds: float) -> None:
+        self._prefill_s += seconds
+
+    def add_round(self, record: RoundRecord) -> None:
+        """Count one round. Draft tokens behind the answer's end count neither as tested nor as accepted."""
+        accepted = record.origins.count(Origin.DRAFT)
+        cut = accepted < len(record.verdict.path)
+        self._completion_tokens += len(record.committed)
+        self._target_passes += 1
+        self._proposed += len(record.draft.tokens)
+        self._tested += accepted if cut else record.verdict.tested
+        self._accepted += accepted
+        if record.number == 1:
+            self._prefill_s += record.total_s
+        else:
+            self._decode_s += record.total_s
+            self._draft_s += record.draft_s
+            self._forward_s += record.forward_s
+
+    def snapshot(self) -> GenerationStats:
+        return GenerationStats(
+            prompt_tokens=self._prompt_tokens,
+            completion_tokens=self._completion_tokens,
+            target_passes=self._target_passes,
+            draft_tokens_proposed=self._proposed,
+            draft_tokens_tested=self._tested,
+            draft_tokens_accepted=self._accepted,
+            prefill_s=self._prefill_s,
+            decode_s=self._decode_s,
+            draft_s=self._draft_s,
+            forward_s=self._forward_s,
+        )

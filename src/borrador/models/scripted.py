@@ -1,0 +1,141 @@
+"""A target for tests: its logits are a fixed function of the tokens before them, and misuse is an error."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from borrador.errors import ContextLengthError
+from borrador.models.target import Rows
+from borrador.types import Float32Array
+
+
+class ScriptedModel:
+    """Weights for `ScriptedTarget`: equal seeds give equal logits.
+
+    Args:
+        vocabulary_size: tokens it knows.
+        seed: which function of the prefix it computes.
+        memory: how many of the last tokens the logits depend on; None is all of them.
+        sharpness: standard deviation of the logits.
+        script: tokens that follow an empty prefix with certainty, for answers known in advance.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int = 16,
+        *,
+        seed: int = 0,
+        memory: int | None = None,
+        sharpness: float = 2.0,
+        script: Sequence[int] = (),
+    ) -> None:
+        self.vocabulary_size = vocabulary_size
+        self.script = tuple(script)
+        self.closed = False
+        self._seed = seed
+        self._memory = memory
+        self._sharpness = sharpness
+        self._known: dict[tuple[int, ...], Float32Array] = {}
+
+    def open(self, context_length: int) -> ScriptedTarget:
+        return ScriptedTarget(self, context_length)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def logits_after(self, prefix: Sequence[int]) -> Float32Array:
+        """The vocabulary's logits after these tokens."""
+        key = tuple(prefix)
+        if key not in self._known:
+            self._known[key] = self._compute(key)
+        return self._known[key]
+
+    def _compute(self, prefix: tuple[int, ...]) -> Float32Array:
+        if len(prefix) < len(self.script) and prefix == self.script[: len(prefix)]:
+            certain = np.full(self.vocabulary_size, -50.0, np.float32)
+            certain[self.script[len(prefix)]] = 50.0
+            return certain
+        seen = prefix if self._memory is None else prefix[max(0, len(prefix) - self._memory) :]
+        digest = hashlib.blake2b(repr((self._seed, seen)).encode(), digest_size=8).digest()
+        generator = np.random.default_rng(int.from_bytes(digest, "little"))
+        return (generator.normal(size=self.vocabulary_size) * self._sharpness).astype(np.float32)
+
+
+class ScriptedTarget:
+    """A sequence on a `ScriptedModel` that checks the `Target` contract at every call.
+
+    Attributes:
+        tokens: the committed tokens.
+        passes: the rows of every pass so far.
+    """
+
+    def __init__(self, model: ScriptedModel, context_length: int) -> None:
+        self.tokens: list[int] = []
+        self.passes: list[Rows] = []
+        self._model = model
+        self._context_length = context_length
+        self._rows: Rows | None = None
+        self._logits = np.empty((0, 0), np.float32)
+
+    @property
+    def vocabulary_size(self) -> int:
+        return self._model.vocabulary_size
+
+    @property
+    def context_length(self) -> int:
+        return self._context_length
+
+    @property
+    def length(self) -> int:
+        return len(self.tokens)
+
+    def forward(self, rows: Rows) -> Float32Array:
+        if self._model.closed:
+            raise RuntimeError("forward on a closed model")
+        self._check(rows)
+        self._rows = rows
+        self.passes.append(rows)
+        self._logits.fill(np.nan)  # the last pass's logits were valid until now
+        logits = [self._model.logits_after(path) for path in self._paths(rows)[rows.logits_from :]]
+        self._logits = np.array(logits, np.float32).reshape(len(logits), self.vocabulary_size)
+        return self._logits
+
+    def commit(self, path: Sequence[int]) -> None:
+        if self._rows is None:
+            raise RuntimeError("commit without a pass to commit from")
+        parent = -1
+        for row in path:
+            if not 0 <= row < len(self._rows.tokens) or self._rows.parents[row] != parent:
+                raise RuntimeError(f"row {row} does not follow row {parent}")
+            parent = row
+        self.tokens.extend(int(self._rows.tokens[row]) for row in path)
+        self._rows = None
+
+    def rewind(self, length: int) -> None:
+        if not 0 <= length <= self.length:
+            raise RuntimeError(f"rewind to {length} with {self.length} tokens committed")
+        del self.tokens[length:]
+        self._rows = None
+
+    def _check(self, rows: Rows) -> None:
+        count = len(rows.tokens)
+        if count == 0 or len(rows.parents) != count or not 0 <= rows.logits_from <= count:
+            raise RuntimeError("malformed rows")
+        if rows.tokens.dtype != np.int32 or rows.parents.dtype != np.int32:
+            raise RuntimeError("rows must be int32")
+        if any(not -1 <= parent < index for index, parent in enumerate(rows.parents)):
+            raise RuntimeError("a parent must come before its children")
+        if any(not 0 <= token < self.vocabulary_size for token in rows.tokens):
+            raise RuntimeError("a token outside the vocabulary")
+        if self.length + count > self.context_length:
+            raise ContextLengthError(f"{self.length} + {count} rows do not fit into {self.context_length}")
+
+    def _paths(self, rows: Rows) -> list[list[int]]:
+        paths: list[list[int]] = []
+        for token, parent in zip(rows.tokens, rows.parents, strict=True):
+            before = self.tokens if parent < 0 else paths[parent]
+            paths.append([*before, int(token)])
+        return paths
