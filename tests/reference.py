@@ -111,7 +111,7 @@ class _Transformer:
         return logits
 
     def _project(self, hidden: Float32, name: str) -> Float32:
-        result: Float32 = hidden @ read_matrix(self._file, f"{name}.weight").T
+        result = np.asarray(hidden @ read_matrix(self._file, f"{name}.weight").T)
         self._file.release(f"{name}.weight")
         if f"{name}.bias" in self._file.tensors:
             result += read_matrix(self._file, f"{name}.bias")
@@ -119,8 +119,8 @@ class _Transformer:
 
     def _norm(self, hidden: Float32, name: str) -> Float32:
         square = np.mean(hidden.astype(np.float64) ** 2, axis=-1, keepdims=True)
-        normed = hidden / np.sqrt(square + self._epsilon) * read_matrix(self._file, name)
-        return np.asarray(normed, np.float32)
+        normed: NDArray[np.float64] = hidden / np.sqrt(square + self._epsilon) * read_matrix(self._file, name)
+        return normed.astype(np.float32)
 
     def _rotate(self, vectors: Float32) -> Float32:
         """Rotate each head's pairs by an angle that grows with the position and falls with the pair's index."""
@@ -131,7 +131,8 @@ class _Transformer:
             first, second = slice(0, self._rope_dim, 2), slice(1, self._rope_dim, 2)
         else:  # the two halves are paired
             first, second = slice(0, half), slice(half, self._rope_dim)
-        x, y, rotated = vectors[..., first], vectors[..., second], vectors.copy()
+        x, y = vectors[..., first], vectors[..., second]
+        rotated: Float32 = vectors.copy()
         rotated[..., first] = x * np.cos(angles) - y * np.sin(angles)
         rotated[..., second] = x * np.sin(angles) + y * np.cos(angles)
         return rotated
