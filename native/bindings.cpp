@@ -1,0 +1,168 @@
+// The Python module borrador._native: thin wrappers that check arrays, free the interpreter and call the engine.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <stdexcept>
+
+#include "cpu.h"
+#include "memory.h"
+#include "sampler.h"
+#include "transformer.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace borrador {
+namespace {
+
+using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Floats = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using FloatRows = nb::ndarray<const float, nb::ndim<2>, nb::device::cpu>;
+using Ints = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+std::span<const int32_t> as_span(const Ints& a) { return {a.data(), a.shape(0)}; }
+
+Isa parse_isa(const std::string& name) {
+  const Isa best = best_isa();
+  if (name.empty()) return best;
+  for (const Isa isa : {Isa::portable, Isa::avx2, Isa::avx512vnni})
+    if (name == kernels_for(isa).name && isa <= best) return isa;
+  throw std::invalid_argument("instruction set " + name + " is not available here");
+}
+
+std::vector<std::string> available_isas() {
+  std::vector<std::string> names;
+  for (const Isa isa : {Isa::portable, Isa::avx2, Isa::avx512vnni})
+    if (isa <= best_isa()) names.emplace_back(kernels_for(isa).name);
+  return names;
+}
+
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> owned(std::vector<T>&& values) {
+  auto* kept = new std::vector<T>(std::move(values));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return {kept->data(), {kept->size()}, owner};
+}
+
+auto forward(Transformer& model, const std::vector<KvCache*>& caches, const Ints& cache_of_row, const Ints& tokens, const Ints& parents,
+             const Ints& logit_rows) {
+  {
+    nb::gil_scoped_release released;
+    model.forward({caches, as_span(cache_of_row), as_span(tokens), as_span(parents), as_span(logit_rows)});
+  }
+  return nb::ndarray<nb::numpy, const float, nb::ndim<2>>(model.logits(), {logit_rows.shape(0), model.shape().vocabulary}, nb::find(model),
+                                                          {int64_t(model.logits_stride()), 1});
+}
+
+Transformer* make_transformer(size_t layers, size_t width, size_t heads, size_t kv_heads, size_t head_dim, size_t ffn_width, size_t vocabulary,
+                              float norm_epsilon, double rope_base, double rope_scale, size_t rope_dim, bool rope_interleaved, size_t arena_bytes,
+                              size_t threads, const std::string& isa) {
+  const ModelShape shape{layers,       width,     heads,      kv_heads, head_dim,        ffn_width, vocabulary,
+                         norm_epsilon, rope_base, rope_scale, rope_dim, rope_interleaved};
+  return new Transformer(shape, arena_bytes, threads, parse_isa(isa));
+}
+
+// Rows of logits: the last dimension must be contiguous.
+const float* row_of(const FloatRows& logits, size_t row) {
+  if (logits.shape(1) > 1 && logits.stride(1) != 1) throw std::invalid_argument("logits must be contiguous along the vocabulary");
+  return logits.data() + int64_t(row) * logits.stride(0);
+}
+
+auto argmax_rows(const FloatRows& logits) {
+  std::vector<int32_t> best(logits.shape(0));
+  for (size_t i = 0; i < best.size(); ++i) best[i] = argmax(row_of(logits, i), logits.shape(1));
+  return owned(std::move(best));
+}
+
+void bind_engine(nb::module_& m) {
+  nb::class_<KvCache>(m, "KvCache")
+      .def_prop_ro("length", &KvCache::length)
+      .def_prop_ro("capacity", &KvCache::capacity)
+      .def_prop_ro("pending", &KvCache::pending)
+      .def("commit",
+           [](KvCache& cache, const Ints& path) {
+             int32_t last = -1;
+             for (const int32_t row : as_span(path)) {
+               if (row <= last || size_t(row) >= cache.pending()) throw std::invalid_argument("a path must ascend within the pending rows");
+               last = row;
+             }
+             cache.commit(as_span(path));
+           },
+           "path"_a)
+      .def("rewind",
+           [](KvCache& cache, size_t length) {
+             if (length > cache.length()) throw std::invalid_argument("cannot rewind forwards");
+             cache.rewind(length);
+           },
+           "length"_a);
+
+  nb::class_<Transformer>(m, "Transformer")
+      .def(nb::new_(&make_transformer), nb::kw_only(), "layers"_a, "width"_a, "heads"_a, "kv_heads"_a, "head_dim"_a, "ffn_width"_a, "vocabulary"_a,
+           "norm_epsilon"_a, "rope_base"_a, "rope_scale"_a, "rope_dim"_a, "rope_interleaved"_a, "arena_bytes"_a, "threads"_a, "isa"_a)
+      .def("load_matrix",
+           [](Transformer& model, int layer, const std::string& name, uint32_t format, size_t rows, size_t columns, const Bytes& data) {
+             nb::gil_scoped_release released;
+             model.load_matrix(layer, name, Format(format), rows, columns, {data.data(), data.shape(0)});
+           },
+           "layer"_a, "name"_a, "format"_a, "rows"_a, "columns"_a, "data"_a)
+      .def("load_vector",
+           [](Transformer& model, int layer, const std::string& name, const Floats& values) {
+             model.load_vector(layer, name, {values.data(), values.shape(0)});
+           },
+           "layer"_a, "name"_a, "values"_a)
+      .def("finish_loading", &Transformer::finish_loading)
+      .def_prop_ro("weights_bytes", &Transformer::weights_bytes)
+      .def_prop_ro("threads", &Transformer::threads)
+      .def_prop_ro("isa", [](const Transformer& model) { return model.kernels().name; })
+      .def("make_cache", &Transformer::make_cache, "capacity"_a)
+      .def("forward", &forward, "caches"_a, "cache_of_row"_a, "tokens"_a, "parents"_a, "logit_rows"_a)
+      .def("hidden", [](Transformer& model, size_t rows) {
+        return nb::ndarray<nb::numpy, const float, nb::ndim<2>>(model.hidden(), {rows, model.shape().width}, nb::find(model));
+      }, "rows"_a);
+
+  m.def("packed_bytes", [](uint32_t format, size_t rows, size_t columns) { return Matrix{Format(format), rows, columns}.bytes(); }, "format"_a, "rows"_a,
+        "columns"_a);
+  m.def("available_isas", &available_isas);
+  m.def("usable_cores", &usable_cores);
+  m.def("read_bandwidth", &read_bandwidth, "threads"_a, "bytes"_a, "repeats"_a = 5, nb::call_guard<nb::gil_scoped_release>());
+}
+
+void bind_sampler(nb::module_& m) {
+  nb::class_<Shape>(m, "Shape")
+      .def(
+          "__init__",
+          [](Shape* shape, double temperature, size_t top_k, double top_p, double min_p) { new (shape) Shape{temperature, top_k, top_p, min_p}; },
+          nb::kw_only(), "temperature"_a, "top_k"_a, "top_p"_a, "min_p"_a);
+  m.def("argmax", &argmax_rows, "logits"_a);
+  m.def("top_k",
+        [](const Floats& logits, size_t k) {
+          Ranked ranked = top_k(logits.data(), logits.shape(0), k);
+          return nb::make_tuple(owned(std::move(ranked.ids)), owned(std::move(ranked.logits)));
+        },
+        "logits"_a, "k"_a);
+  m.def("shape",
+        [](const Floats& logits, const Shape& how) {
+          Distribution d = shape(logits.data(), logits.shape(0), how);
+          return nb::make_tuple(owned(std::move(d.ids)), owned(std::move(d.probabilities)));
+        },
+        "logits"_a, "shape"_a);
+  m.def("uniform", &uniform, "seed"_a, "position"_a, "token"_a);
+  m.def("pick_seeded",
+        [](const Floats& logits, const Shape& how, uint64_t seed, uint64_t position) {
+          return pick_seeded(logits.data(), logits.shape(0), how, seed, position);
+        },
+        "logits"_a, "shape"_a, "seed"_a, "position"_a);
+  m.def("pick", [](const Floats& weights, double u) { return pick(weights.data(), weights.shape(0), u); }, "weights"_a, "u"_a);
+}
+
+}  // namespace
+}  // namespace borrador
+
+NB_MODULE(_native, m) {
+  m.doc() = "The native engine of borrador.";
+  nb::set_leak_warnings(false);
+  borrador::bind_engine(m);
+  borrador::bind_sampler(m);
+}

@@ -1,0 +1,49 @@
+// The functions an instruction set provides. Every one of them gives the same bits on every instruction set: integer
+// sums are exact, and floating-point steps are spelled out (fused multiply-add where written, fixed lane order).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "../cpu.h"
+#include "../packed.h"
+
+namespace borrador {
+
+struct KernelTable {
+  const char* name;
+  // Rows that share one sweep over the weights. Activations are laid out in tiles of this many rows; the last tile
+  // holds the rest.
+  size_t tile_rows;
+
+  // out[row * out_stride + 16 * strip + lane] for strips [begin, end) of a matrix and all rows.
+  void (*matmul)(Format format, const uint8_t* weights, size_t blocks_per_strip, size_t begin, size_t end,
+                 const uint8_t* activations, size_t rows, float* out, size_t out_stride);
+  // Quantises groups [begin, end) of one row of x (columns values, zero beyond) into row `row` of a tile of `tile` rows.
+  void (*quantise)(const float* x, size_t columns, size_t begin, size_t end, uint8_t* activations, size_t row, size_t tile);
+
+  // out = x * weight / sqrt(mean(x^2) + epsilon).
+  void (*rms_norm)(const float* x, const float* weight, size_t count, float epsilon, float* out);
+  // x += y.
+  void (*add)(float* x, const float* y, size_t count);
+  // out = silu(gate) * up.
+  void (*silu_mul)(const float* gate, const float* up, size_t count, float* out);
+
+  // One step of attention: out[i][b*16 + lane] (+)= sum over t of matrix[b * block_stride + t * stride + lane] * factor[i][t],
+  // t in order, for i < vectors and b < blocks. Half-precision matrix.
+  void (*mix)(const uint16_t* matrix, size_t stride, size_t block_stride, size_t blocks, size_t terms, const float* factor,
+              size_t factor_stride, size_t vectors, float* out, size_t out_stride, bool accumulate);
+  // Replaces scores[0, valid) by exp(score - maximum), scores[valid, padded) by 0; returns maximum and sum.
+  void (*softmax_chunk)(float* scores, size_t valid, size_t padded, float* maximum, float* sum);
+  // Folds a chunk (maximum, sum, out) into a running state: both are rescaled to the larger maximum and added.
+  void (*fold_chunk)(float* state_maximum, float* state_sum, float* state_out, float maximum, float sum, const float* out, size_t count);
+  // Half-precision copy, finite values beyond the range saturate.
+  void (*to_half)(const float* x, size_t count, uint16_t* out);
+};
+
+const KernelTable& portable_kernels();
+const KernelTable& avx2_kernels();
+const KernelTable& avx512vnni_kernels();
+
+const KernelTable& kernels_for(Isa isa);
+
+}  // namespace borrador

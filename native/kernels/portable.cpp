@@ -1,0 +1,92 @@
+// Standard C++ only: sixteen lanes are an array. The reference for the other instruction sets, and the fallback.
+#include "../float16.h"
+#include "body.h"
+
+namespace borrador {
+namespace {
+
+template <class T, size_t Count>
+struct Lanes {
+  T value[Count];
+
+  template <class Make>
+  static Lanes make(Make&& of_lane) {
+    Lanes result;
+    for (size_t i = 0; i < Count; ++i) result.value[i] = of_lane(i);
+    return result;
+  }
+};
+
+struct Portable {
+  using U8 = Lanes<uint8_t, 64>;
+  using I32 = Lanes<int32_t, lanes>;
+  using F32 = Lanes<float, lanes>;
+  static constexpr int tile_rows = 4;
+
+  static void prefetch(const uint8_t*) {}
+
+  static U8 load_u8(const uint8_t* p) { return U8::make([&](size_t i) { return p[i]; }); }
+  static U8 set_u8(int value) { return U8::make([&](size_t) { return uint8_t(value); }); }
+  static U8 and_u8(U8 a, U8 b) { return U8::make([&](size_t i) { return uint8_t(a.value[i] & b.value[i]); }); }
+  template <int Count>
+  static U8 shift_right(U8 a) { return U8::make([&](size_t i) { return uint8_t(a.value[i] >> Count); }); }
+  static U8 shift_bit(U8 a, int from, int to) {
+    return U8::make([&](size_t i) { return uint8_t(from >= to ? a.value[i] >> (from - to) : a.value[i] << (to - from)); });
+  }
+  static U8 or_masked(U8 base, U8 bits, U8 mask) {
+    return U8::make([&](size_t i) { return uint8_t(base.value[i] | (bits.value[i] & mask.value[i])); });
+  }
+
+  static I32 zero_i32() { return I32{}; }
+  static I32 broadcast_i32(const int32_t* p) { return I32::make([&](size_t) { return *p; }); }
+  static I32 load_u8_i32(const uint8_t* p) { return I32::make([&](size_t i) { return int32_t(p[i]); }); }
+  static I32 load_i8_i32(const int8_t* p) { return I32::make([&](size_t i) { return int32_t(p[i]); }); }
+  template <int Count>
+  static I32 shift_left(I32 a) { return I32::make([&](size_t i) { return a.value[i] * (1 << Count); }); }
+  static I32 add_i32(I32 a, I32 b) { return I32::make([&](size_t i) { return a.value[i] + b.value[i]; }); }
+  static I32 mul_i32(I32 a, I32 b) { return I32::make([&](size_t i) { return a.value[i] * b.value[i]; }); }
+  template <bool Wide>
+  static I32 dot4(I32 sum, U8 codes, const int8_t* quad) {
+    for (size_t i = 0; i < lanes; ++i)
+      sum.value[i] += codes.value[4 * i] * quad[0] + codes.value[4 * i + 1] * quad[1] + codes.value[4 * i + 2] * quad[2] + codes.value[4 * i + 3] * quad[3];
+    return sum;
+  }
+
+  static F32 zero_f32() { return F32{}; }
+  static F32 set(float value) { return F32::make([&](size_t) { return value; }); }
+  static F32 broadcast(const float* p) { return set(*p); }
+  static F32 load(const float* p) { return F32::make([&](size_t i) { return p[i]; }); }
+  static F32 load_f16(const uint16_t* p) { return F32::make([&](size_t i) { return f16_to_f32(p[i]); }); }
+  static F32 load_bf16(const uint16_t* p) { return F32::make([&](size_t i) { return bf16_to_f32(p[i]); }); }
+  static void store(float* p, F32 a) { std::copy(a.value, a.value + lanes, p); }
+  static void store_f16(uint16_t* p, F32 a) {
+    for (size_t i = 0; i < lanes; ++i) p[i] = f32_to_f16(a.value[i]);
+  }
+  static F32 to_f32(I32 a) { return F32::make([&](size_t i) { return float(a.value[i]); }); }
+  // Not-a-number becomes the least integer, as x86 does, rather than undefined behaviour.
+  static I32 round(F32 a) {
+    return I32::make([&](size_t i) { return std::fabs(a.value[i]) < 2147483648.0f ? int32_t(std::nearbyint(a.value[i])) : INT32_MIN; });
+  }
+  static void store_i8(int8_t* p, I32 a) {
+    for (size_t i = 0; i < lanes; ++i) p[i] = int8_t(std::clamp(a.value[i], -128, 127));
+  }
+  static F32 power_of_two(I32 n) { return F32::make([&](size_t i) { return std::bit_cast<float>(uint32_t(n.value[i] + 127u) << 23); }); }
+  static F32 add(F32 a, F32 b) { return F32::make([&](size_t i) { return a.value[i] + b.value[i]; }); }
+  static F32 sub(F32 a, F32 b) { return F32::make([&](size_t i) { return a.value[i] - b.value[i]; }); }
+  static F32 mul(F32 a, F32 b) { return F32::make([&](size_t i) { return a.value[i] * b.value[i]; }); }
+  static F32 div(F32 a, F32 b) { return F32::make([&](size_t i) { return a.value[i] / b.value[i]; }); }
+  static F32 min(F32 a, F32 b) { return F32::make([&](size_t i) { return a.value[i] < b.value[i] ? a.value[i] : b.value[i]; }); }
+  static F32 max(F32 a, F32 b) { return F32::make([&](size_t i) { return a.value[i] > b.value[i] ? a.value[i] : b.value[i]; }); }
+  static F32 abs(F32 a) { return F32::make([&](size_t i) { return std::fabs(a.value[i]); }); }
+  static F32 fma(F32 a, F32 b, F32 c) { return F32::make([&](size_t i) { return std::fma(a.value[i], b.value[i], c.value[i]); }); }
+  static F32 negative_fma(F32 a, F32 b, F32 c) { return F32::make([&](size_t i) { return std::fma(-a.value[i], b.value[i], c.value[i]); }); }
+};
+
+}  // namespace
+
+const KernelTable& portable_kernels() {
+  static constexpr KernelTable table = kernel_table<Portable>("portable");
+  return table;
+}
+
+}  // namespace borrador

@@ -1,0 +1,54 @@
+// A pool that runs one parallel loop at a time, made for many very short loops in a row.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+namespace borrador {
+
+class ThreadPool {
+ public:
+  // `threads` counts the calling thread.
+  explicit ThreadPool(size_t threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  size_t size() const { return workers_.size() + 1; }
+
+  // Calls body(begin, end, thread) over [0, count) in pieces of at most `grain`, each piece once, on any thread;
+  // returns when all are done. `body` must not throw. Which thread runs a piece must not change its result.
+  template <class Body>
+  void for_range(size_t count, size_t grain, Body&& body) {
+    if (count == 0) return;
+    if (workers_.empty() || count <= grain) {
+      body(size_t{0}, count, size_t{0});
+      return;
+    }
+    auto* context = &body;
+    run(count, grain, [](void* state, size_t begin, size_t end, size_t thread) { (*static_cast<decltype(context)>(state))(begin, end, thread); },
+        const_cast<void*>(static_cast<const void*>(context)));
+  }
+
+ private:
+  using Call = void (*)(void*, size_t, size_t, size_t);
+
+  void run(size_t count, size_t grain, Call call, void* context);
+  void work(size_t thread);
+  void take_pieces(size_t thread);
+
+  // One line each: these are hammered by all threads.
+  alignas(64) std::atomic<uint32_t> epoch_{0};
+  alignas(64) std::atomic<size_t> next_{0};
+  alignas(64) std::atomic<size_t> busy_{0};
+  alignas(64) size_t count_ = 0;
+  size_t grain_ = 1;
+  Call call_ = nullptr;
+  void* context_ = nullptr;
+  std::atomic<bool> stopping_{false};
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace borrador

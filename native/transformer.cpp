@@ -1,0 +1,372 @@
+#include "transformer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+
+namespace borrador {
+
+namespace {
+
+constexpr size_t slice_limit = 256;   // rows that go through the layers together
+constexpr size_t attention_rows = 8;  // rows of one sequence that are attended together
+constexpr size_t piece_bytes = 65536; // weights a thread takes at a time
+constexpr size_t groups_per_piece = 64;
+constexpr size_t most_head_dim = 1024;
+
+size_t round_up(size_t count, size_t unit) { return (count + unit - 1) / unit * unit; }
+
+PageBuffer floats(size_t count) { return {count * sizeof(float), PageBuffer::Pages::normal}; }
+
+}  // namespace
+
+std::shared_ptr<SharedPool> shared_pool(size_t threads) {
+  static std::mutex lock;
+  static std::map<size_t, std::weak_ptr<SharedPool>> pools;
+  std::lock_guard guard(lock);
+  auto pool = pools[threads].lock();
+  if (!pool) pools[threads] = pool = std::make_shared<SharedPool>(threads);
+  return pool;
+}
+
+Transformer::Transformer(const ModelShape& shape, size_t arena_bytes, size_t threads, Isa isa)
+    : shape_(shape), kernels_(kernels_for(isa)), threads_(shared_pool(std::max<size_t>(threads, 1))), arena_(arena_bytes, PageBuffer::Pages::huge),
+      layers_(shape.layers), scratch_(threads_->pool.size()) {
+  if (shape.head_dim > most_head_dim) throw std::invalid_argument("heads of more than 1024 elements");
+  const size_t queries = round_up(shape.heads * shape.head_dim, lanes), keys = round_up(shape.kv_heads * shape.head_dim, lanes);
+  const size_t width = round_up(shape.width, lanes), ffn = round_up(shape.ffn_width, lanes);
+  state_ = floats(slice_limit * width);
+  normed_ = floats(slice_limit * width);
+  delta_ = floats(slice_limit * width);
+  query_ = floats(slice_limit * queries);
+  attended_ = floats(slice_limit * queries);
+  key_ = floats(slice_limit * keys);
+  value_ = floats(slice_limit * keys);
+  gate_ = floats(slice_limit * ffn);
+  up_ = floats(slice_limit * ffn);
+  mixed_ = floats(slice_limit * ffn);
+  rope_ = floats(slice_limit * shape.rope_dim);
+  const size_t most_groups = round_up(std::max({shape.width, shape.ffn_width, queries}), 2 * group) / group;
+  activations_ = PageBuffer(slice_limit * most_groups * activation_bytes_per_row_group, PageBuffer::Pages::normal);
+}
+
+// --- loading -------------------------------------------------------------------------------------------------------
+
+Matrix& Transformer::matrix_slot(int layer, std::string_view name) {
+  static const std::unordered_map<std::string_view, Matrix Layer::*> in_layer = {
+      {"attn_q", &Layer::query},   {"attn_k", &Layer::key},    {"attn_v", &Layer::value},    {"attn_output", &Layer::attention_output},
+      {"ffn_gate", &Layer::gate},  {"ffn_up", &Layer::up},     {"ffn_down", &Layer::down},
+  };
+  if (layer < 0 && name == "token_embd") return embedding_;
+  if (layer < 0 && name == "output") return output_;
+  if (const auto found = in_layer.find(name); found != in_layer.end() && layer >= 0 && size_t(layer) < layers_.size())
+    return layers_[size_t(layer)].*found->second;
+  throw std::invalid_argument("unknown matrix " + std::string(name));
+}
+
+std::vector<float>& Transformer::vector_slot(int layer, std::string_view name) {
+  static const std::unordered_map<std::string_view, std::vector<float> Layer::*> in_layer = {
+      {"attn_norm", &Layer::attention_norm}, {"ffn_norm", &Layer::ffn_norm},      {"attn_q.bias", &Layer::query_bias},
+      {"attn_k.bias", &Layer::key_bias},     {"attn_v.bias", &Layer::value_bias},
+  };
+  if (layer < 0 && name == "output_norm") return output_norm_;
+  if (const auto found = in_layer.find(name); found != in_layer.end() && layer >= 0 && size_t(layer) < layers_.size())
+    return layers_[size_t(layer)].*found->second;
+  throw std::invalid_argument("unknown vector " + std::string(name));
+}
+
+void Transformer::load_matrix(int layer, std::string_view name, Format format, size_t rows, size_t columns, std::span<const uint8_t> source) {
+  if (!is_supported(uint32_t(format)) || gguf_bytes(format, rows, columns) != source.size())
+    throw std::invalid_argument("wrong size or format of matrix " + std::string(name));
+  Matrix matrix{format, rows, columns, arena_.data() + arena_used_};
+  const size_t bytes = round_up(matrix.bytes(), 64);
+  if (bytes > arena_.bytes() - arena_used_) throw std::invalid_argument("weights exceed the announced size");
+  Matrix& slot = matrix_slot(layer, name);
+  arena_used_ += bytes;
+  std::lock_guard guard(threads_->pass);
+  repack(source.data(), matrix, threads_->pool);
+  slot = matrix;
+}
+
+void Transformer::load_vector(int layer, std::string_view name, std::span<const float> values) { vector_slot(layer, name).assign(values.begin(), values.end()); }
+
+void Transformer::finish_loading() {
+  const size_t width = shape_.width, queries = shape_.heads * shape_.head_dim, keys = shape_.kv_heads * shape_.head_dim, ffn = shape_.ffn_width;
+  const auto matrix = [](const Matrix& m, size_t rows, size_t columns) {
+    if (!m.data || m.rows != rows || m.columns != columns) throw std::invalid_argument("a matrix is missing or has the wrong shape");
+  };
+  const auto vector = [](const std::vector<float>& v, size_t size, bool optional = false) {
+    if (v.size() != size && !(optional && v.empty())) throw std::invalid_argument("a vector is missing or has the wrong size");
+  };
+  matrix(embedding_, shape_.vocabulary, width);
+  if (output_.data) matrix(output_, shape_.vocabulary, width);
+  vector(output_norm_, width);
+  for (const Layer& layer : layers_) {
+    vector(layer.attention_norm, width);
+    vector(layer.ffn_norm, width);
+    vector(layer.query_bias, queries, true);
+    vector(layer.key_bias, keys, true);
+    vector(layer.value_bias, keys, true);
+    matrix(layer.query, queries, width);
+    matrix(layer.key, keys, width);
+    matrix(layer.value, keys, width);
+    matrix(layer.attention_output, width, queries);
+    matrix(layer.gate, ffn, width);
+    matrix(layer.up, ffn, width);
+    matrix(layer.down, width, ffn);
+  }
+}
+
+size_t Transformer::weights_bytes() const {
+  size_t bytes = output_matrix().bytes();
+  for (const Layer& layer : layers_)
+    for (const Matrix* m : {&layer.query, &layer.key, &layer.value, &layer.attention_output, &layer.gate, &layer.up, &layer.down}) bytes += m->bytes();
+  return bytes;
+}
+
+// --- the pass ------------------------------------------------------------------------------------------------------
+
+void Transformer::forward(const PassRows& rows) {
+  check(rows);
+  std::lock_guard guard(threads_->pass);
+  plan_rows(rows);
+  logits_.resize(rows.logit_rows.size() * logits_stride());
+  hidden_.resize(rows.logit_rows.size() * shape_.width);
+  for (size_t begin = 0; begin < rows.tokens.size(); begin += slice_limit)
+    forward_slice(rows, begin, std::min(begin + slice_limit, rows.tokens.size()));
+}
+
+void Transformer::check(const PassRows& rows) const {
+  const size_t count = rows.tokens.size();
+  if (rows.parents.size() != count || rows.cache_of_row.size() != count) throw std::invalid_argument("rows differ in length");
+  std::vector<size_t> taken(rows.caches.size(), 0);
+  for (size_t i = 0; i < count; ++i) {
+    const auto cache = size_t(rows.cache_of_row[i]);
+    if (cache >= rows.caches.size()) throw std::invalid_argument("row of an unknown cache");
+    if (rows.tokens[i] < 0 || size_t(rows.tokens[i]) >= shape_.vocabulary) throw std::invalid_argument("token outside the vocabulary");
+    const int32_t parent = rows.parents[i];
+    if (parent < -1 || parent >= int32_t(i) || (parent >= 0 && rows.cache_of_row[size_t(parent)] != rows.cache_of_row[i]))
+      throw std::invalid_argument("a parent must come before its row, in the same sequence");
+    if (rows.caches[cache]->length() + ++taken[cache] > rows.caches[cache]->capacity()) throw std::length_error("the cache is full");
+  }
+  for (const int32_t row : rows.logit_rows)
+    if (row < 0 || size_t(row) >= count) throw std::invalid_argument("logits of an unknown row");
+}
+
+void Transformer::plan_rows(const PassRows& rows) {
+  views_.resize(rows.tokens.size());
+  std::vector<size_t> taken(rows.caches.size(), 0);
+  for (size_t i = 0; i < rows.tokens.size(); ++i) {
+    const auto index = size_t(rows.cache_of_row[i]);
+    KvCache* cache = rows.caches[index];
+    RowView& view = views_[i];
+    view.cache = cache;
+    view.slot = cache->length() + taken[index]++;
+    const RowView* parent = rows.parents[i] < 0 ? nullptr : &views_[size_t(rows.parents[i])];
+    view.position = parent ? parent->position + 1 : cache->length();
+    view.branch.clear();
+    if (view.slot == view.position && (!parent || parent->branch.empty())) continue;
+    if (parent && parent->branch.empty())
+      for (size_t slot = cache->length(); slot <= parent->slot; ++slot) view.branch.push_back(uint32_t(slot));
+    else if (parent) view.branch = parent->branch;
+    view.branch.push_back(uint32_t(view.slot));
+  }
+  for (size_t i = 0; i < rows.caches.size(); ++i) rows.caches[i]->begin_pass(taken[i]);
+}
+
+void Transformer::forward_slice(const PassRows& rows, size_t begin, size_t end) {
+  slice_begin_ = begin;
+  slice_rows_ = end - begin;
+  residual_ = false;
+  tiles_.clear();
+  make_tiles(views_.data() + begin, slice_rows_, attention_rows, tiles_);
+  embed(rows, begin);
+  rotate_tables();
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    attention_block(i);
+    ffn_block(layers_[i]);
+  }
+  output_block(rows, begin);
+}
+
+void Transformer::embed(const PassRows& rows, size_t begin) {
+  threads_->pool.for_range(slice_rows_, 4, [&](size_t from, size_t to, size_t) {
+    for (size_t i = from; i < to; ++i) embedding_.row(size_t(rows.tokens[begin + i]), state_.as<float>() + i * shape_.width);
+  });
+}
+
+// Cosine and sine of every row's angles, rope_dim / 2 of each (Su et al., arXiv 2104.09864).
+void Transformer::rotate_tables() {
+  const size_t pairs = shape_.rope_dim / 2;
+  for (size_t row = 0; row < slice_rows_; ++row) {
+    float* table = rope_.as<float>() + row * shape_.rope_dim;
+    const double position = double(views_[slice_begin_ + row].position) * shape_.rope_scale;
+    for (size_t i = 0; i < pairs; ++i) {
+      const double angle = position * std::pow(shape_.rope_base, -2.0 * double(i) / double(shape_.rope_dim));
+      table[i] = float(std::cos(angle));
+      table[pairs + i] = float(std::sin(angle));
+    }
+  }
+}
+
+void Transformer::rotate(float* head, size_t row) const {
+  const size_t pairs = shape_.rope_dim / 2, apart = shape_.rope_interleaved ? 1 : pairs, step = shape_.rope_interleaved ? 2 : 1;
+  const float* cosine = rope_.as<float>() + row * shape_.rope_dim;
+  const float* sine = cosine + pairs;
+  for (size_t i = 0; i < pairs; ++i) {
+    float &first = head[i * step], &second = head[i * step + apart];
+    const float x = first, y = second;
+    first = x * cosine[i] - y * sine[i];
+    second = x * sine[i] + y * cosine[i];
+  }
+}
+
+void Transformer::attention_block(size_t index) {
+  const Layer& layer = layers_[index];
+  const size_t queries = layer.query.padded_rows();
+  const Job projections[] = {{&layer.query, query_.as<float>()}, {&layer.key, key_.as<float>()}, {&layer.value, value_.as<float>()}};
+  normalise_rows(layer.attention_norm, layer.query.quantised() || layer.key.quantised() || layer.value.quantised());
+  multiply(projections, normed_.as<float>(), slice_rows_);
+  threads_->pool.for_range(slice_rows_, 1, [&](size_t from, size_t to, size_t) {
+    for (size_t row = from; row < to; ++row) position_row(layer, index, row);
+  });
+  const AttentionShape shape{index, shape_.heads, shape_.kv_heads, shape_.head_dim};
+  threads_->pool.for_range(tiles_.size() * shape_.kv_heads, 1, [&](size_t from, size_t to, size_t thread) {
+    for (size_t item = from; item < to; ++item) {
+      const RowTile& tile = tiles_[item / shape_.kv_heads];
+      attend(kernels_, shape, item % shape_.kv_heads, views_.data() + slice_begin_ + tile.begin, tile.end - tile.begin,
+             query_.as<float>() + tile.begin * queries, queries, attended_.as<float>() + tile.begin * layer.attention_output.columns,
+             scratch_[thread]);
+    }
+  });
+  if (layer.attention_output.quantised()) quantise_rows(attended_.as<float>(), layer.attention_output.columns, slice_rows_);
+  const Job output[] = {{&layer.attention_output, delta_.as<float>()}};
+  multiply(output, attended_.as<float>(), slice_rows_);
+  residual_ = true;
+}
+
+// Bias, rotation and scaling of one row's query; its key and value go into the cache.
+void Transformer::position_row(const Layer& layer, size_t index, size_t row) {
+  const size_t dims = shape_.head_dim;
+  float* query = query_.as<float>() + row * layer.query.padded_rows();
+  float* key = key_.as<float>() + row * layer.key.padded_rows();
+  float* value = value_.as<float>() + row * layer.value.padded_rows();
+  if (!layer.query_bias.empty()) kernels_.add(query, layer.query_bias.data(), layer.query_bias.size());
+  if (!layer.key_bias.empty()) kernels_.add(key, layer.key_bias.data(), layer.key_bias.size());
+  if (!layer.value_bias.empty()) kernels_.add(value, layer.value_bias.data(), layer.value_bias.size());
+  const float scale = float(1.0 / std::sqrt(double(dims)));
+  for (size_t head = 0; head < shape_.heads; ++head) {
+    rotate(query + head * dims, row);
+    for (size_t d = 0; d < dims; ++d) query[head * dims + d] *= scale;
+  }
+  const RowView& view = views_[slice_begin_ + row];
+  uint16_t half_key[most_head_dim], half_value[most_head_dim];
+  for (size_t head = 0; head < shape_.kv_heads; ++head) {
+    rotate(key + head * dims, row);
+    kernels_.to_half(key + head * dims, dims, half_key);
+    kernels_.to_half(value + head * dims, dims, half_value);
+    view.cache->store(index, head, view.slot, half_key, half_value);
+  }
+}
+
+void Transformer::ffn_block(const Layer& layer) {
+  const size_t width = shape_.ffn_width, stride = layer.gate.padded_rows();
+  const Job projections[] = {{&layer.gate, gate_.as<float>()}, {&layer.up, up_.as<float>()}};
+  normalise_rows(layer.ffn_norm, layer.gate.quantised() || layer.up.quantised());
+  multiply(projections, normed_.as<float>(), slice_rows_);
+  const bool quantised = layer.down.quantised();
+  const size_t groups = quantised ? layer.down.padded_groups() : (width + group - 1) / group;
+  const size_t pieces = (groups + groups_per_piece - 1) / groups_per_piece;
+  threads_->pool.for_range(slice_rows_ * pieces, pieces > 1 ? 1 : 4, [&](size_t from, size_t to, size_t) {
+    for (size_t item = from; item < to; ++item) {
+      const size_t row = item / pieces, first = item % pieces * groups_per_piece, last = std::min(groups, first + groups_per_piece);
+      const size_t begin = first * group, end = std::min(width, last * group);
+      float* mixed = mixed_.as<float>() + row * width;
+      if (begin < end) kernels_.silu_mul(gate_.as<float>() + row * stride + begin, up_.as<float>() + row * stride + begin, end - begin, mixed + begin);
+      if (!quantised) continue;
+      const size_t tile = row / kernels_.tile_rows, tile_first = tile * kernels_.tile_rows;
+      uint8_t* activations = activations_.data() + tile_first * groups * activation_bytes_per_row_group;
+      kernels_.quantise(mixed, width, first, last, activations, row - tile_first, std::min(kernels_.tile_rows, slice_rows_ - tile_first));
+    }
+  });
+  const Job output[] = {{&layer.down, delta_.as<float>()}};
+  multiply(output, mixed_.as<float>(), slice_rows_);
+}
+
+// Takes up the last block's output, then writes the norm of every row, quantised where the next matrices ask for it.
+void Transformer::normalise_rows(const std::vector<float>& weight, bool quantised) {
+  const size_t width = shape_.width, stride = round_up(width, lanes);
+  const size_t groups = round_up(width, 2 * group) / group;
+  threads_->pool.for_range(slice_rows_, 1, [&](size_t from, size_t to, size_t) {
+    for (size_t row = from; row < to; ++row) {
+      float *state = state_.as<float>() + row * width, *normed = normed_.as<float>() + row * width;
+      if (residual_) kernels_.add(state, delta_.as<float>() + row * stride, width);
+      kernels_.rms_norm(state, weight.data(), width, shape_.norm_epsilon, normed);
+      if (!quantised) continue;
+      const size_t tile_first = row / kernels_.tile_rows * kernels_.tile_rows;
+      kernels_.quantise(normed, width, 0, groups, activations_.data() + tile_first * groups * activation_bytes_per_row_group, row - tile_first,
+                        std::min(kernels_.tile_rows, slice_rows_ - tile_first));
+    }
+  });
+}
+
+void Transformer::quantise_rows(const float* values, size_t columns, size_t rows) {
+  const size_t groups = round_up(columns, 2 * group) / group;
+  threads_->pool.for_range(rows, 1, [&](size_t from, size_t to, size_t) {
+    for (size_t row = from; row < to; ++row) {
+      const size_t tile_first = row / kernels_.tile_rows * kernels_.tile_rows;
+      kernels_.quantise(values + row * columns, columns, 0, groups, activations_.data() + tile_first * groups * activation_bytes_per_row_group,
+                        row - tile_first, std::min(kernels_.tile_rows, rows - tile_first));
+    }
+  });
+}
+
+// Multiplies rows with matrices of equal columns; the strips of all of them are one parallel loop.
+void Transformer::multiply(std::span<const Job> jobs, const float* values, size_t rows) {
+  size_t strips = 0, bytes = 0;
+  for (const Job& job : jobs) strips += job.matrix->strips(), bytes += job.matrix->bytes();
+  const size_t fair = std::max<size_t>(1, strips / (threads() * 4));
+  const size_t grain = std::clamp<size_t>(piece_bytes / std::max<size_t>(1, bytes / strips), 1, fair);
+  threads_->pool.for_range(strips, grain, [&](size_t from, size_t to, size_t) {
+    size_t first = 0;
+    for (const Job& job : jobs) {
+      const Matrix& m = *job.matrix;
+      const size_t begin = std::max(from, first), end = std::min(to, first + m.strips());
+      const auto* input = m.quantised() ? activations_.data() : reinterpret_cast<const uint8_t*>(values);
+      if (begin < end)
+        kernels_.matmul(m.format, m.data, m.blocks_per_strip(), begin - first, end - first, input, rows, job.out, m.padded_rows());
+      first += m.strips();
+    }
+  });
+}
+
+// Norm and LM head of the rows of this slice whose logits are wanted.
+void Transformer::output_block(const PassRows& rows, size_t begin) {
+  const Matrix& head = output_matrix();
+  const size_t width = shape_.width, stride = round_up(width, lanes);
+  for (size_t at = 0; at < rows.logit_rows.size();) {
+    const size_t first = at;
+    for (; at < rows.logit_rows.size() && at - first < slice_limit; ++at) {
+      const size_t row = size_t(rows.logit_rows[at]);
+      if (row < begin || row >= begin + slice_rows_) break;
+      float *state = state_.as<float>() + (row - begin) * width, *hidden = hidden_.data() + at * width;
+      std::memcpy(hidden, state, width * sizeof(float));
+      kernels_.add(hidden, delta_.as<float>() + (row - begin) * stride, width);
+      kernels_.rms_norm(hidden, output_norm_.data(), width, shape_.norm_epsilon, hidden);
+    }
+    if (at == first) {
+      ++at;
+      continue;
+    }
+    const float* hidden = hidden_.data() + first * width;
+    if (head.quantised()) quantise_rows(hidden, width, at - first);
+    const Job output[] = {{&head, logits_.data() + first * logits_stride()}};
+    multiply(output, hidden, at - first);
+  }
+}
+
+}  // namespace borrador

@@ -1,0 +1,122 @@
+// A decoder-only transformer: RMS norms, grouped-query attention with rotary positions, gated feed-forward.
+// Evaluates any number of rows, of any number of sequences, in one call.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "attention.h"
+#include "kernels/kernels.h"
+#include "kv_cache.h"
+#include "memory.h"
+#include "thread_pool.h"
+#include "weights.h"
+
+namespace borrador {
+
+struct ModelShape {
+  size_t layers = 0, width = 0, heads = 0, kv_heads = 0, head_dim = 0, ffn_width = 0, vocabulary = 0;
+  float norm_epsilon = 0;
+  double rope_base = 0, rope_scale = 1;
+  size_t rope_dim = 0;
+  bool rope_interleaved = false;
+};
+
+// The rows of a pass. Row i follows row parents[i] of the pass, or its cache's last committed token where that is -1.
+struct PassRows {
+  std::span<KvCache* const> caches;
+  std::span<const int32_t> cache_of_row, tokens, parents;
+  std::span<const int32_t> logit_rows;  // rows whose logits are wanted
+};
+
+// Threads shared by all models that ask for the same number, and the lock a pass holds: models take turns, and no
+// idle worker of one competes with a busy one of another.
+struct SharedPool {
+  explicit SharedPool(size_t threads) : pool(threads) {}
+  ThreadPool pool;
+  std::mutex pass;
+};
+std::shared_ptr<SharedPool> shared_pool(size_t threads);
+
+class Transformer {
+ public:
+  // `arena_bytes` is what all matrices need together, each rounded up to 64.
+  Transformer(const ModelShape& shape, size_t arena_bytes, size_t threads, Isa isa);
+
+  const ModelShape& shape() const { return shape_; }
+  const KernelTable& kernels() const { return kernels_; }
+  size_t threads() const { return threads_->pool.size(); }
+
+  // Names are those of GGUF tensors without "blk.N." and ".weight"; layer -1 for tensors outside the layers.
+  // Throws std::invalid_argument for an unknown name, a wrong size or a full arena.
+  void load_matrix(int layer, std::string_view name, Format format, size_t rows, size_t columns, std::span<const uint8_t> source);
+  void load_vector(int layer, std::string_view name, std::span<const float> values);
+  // Throws std::invalid_argument where a tensor is missing.
+  void finish_loading();
+
+  // Bytes of weights a pass with logits reads.
+  size_t weights_bytes() const;
+
+  KvCache make_cache(size_t capacity) const { return {shape_.layers, shape_.kv_heads, shape_.head_dim, capacity}; }
+
+  // Evaluates the rows and makes them pending in their caches. Logits and hidden states (after the last norm) of
+  // logit_rows stay valid until the next call. Throws std::invalid_argument for a token, parent or row out of range
+  // or a full cache; the caches are unchanged then.
+  void forward(const PassRows& rows);
+
+  const float* logits() const { return logits_.data(); }
+  size_t logits_stride() const { return output_matrix().padded_rows(); }
+  const float* hidden() const { return hidden_.data(); }
+
+ private:
+  struct Layer {
+    std::vector<float> attention_norm, ffn_norm, query_bias, key_bias, value_bias;
+    Matrix query, key, value, attention_output, gate, up, down;
+  };
+  struct Job {
+    const Matrix* matrix;
+    float* out;
+  };
+
+  const Matrix& output_matrix() const { return output_.data ? output_ : embedding_; }
+  Matrix& matrix_slot(int layer, std::string_view name);
+  std::vector<float>& vector_slot(int layer, std::string_view name);
+  void check(const PassRows& rows) const;
+  void plan_rows(const PassRows& rows);
+  void forward_slice(const PassRows& rows, size_t begin, size_t end);
+  void embed(const PassRows& rows, size_t begin);
+  void rotate_tables();
+  void attention_block(size_t index);
+  void ffn_block(const Layer& layer);
+  void output_block(const PassRows& rows, size_t begin);
+  void position_row(const Layer& layer, size_t index, size_t row);
+  void rotate(float* head, size_t row) const;
+  void normalise_rows(const std::vector<float>& weight, bool quantised);
+  void quantise_rows(const float* values, size_t columns, size_t rows);
+  void multiply(std::span<const Job> jobs, const float* values, size_t rows);
+
+  ModelShape shape_;
+  const KernelTable& kernels_;
+  std::shared_ptr<SharedPool> threads_;
+  PageBuffer arena_;
+  size_t arena_used_ = 0;
+  std::vector<Layer> layers_;
+  Matrix embedding_, output_;
+  std::vector<float> output_norm_;
+
+  // Work space of a slice of rows.
+  std::vector<RowView> views_;
+  std::vector<RowTile> tiles_;
+  std::vector<AttentionScratch> scratch_;
+  size_t slice_begin_ = 0, slice_rows_ = 0;
+  bool residual_ = false;  // delta_ holds a block's output that state_ has not taken up yet
+  PageBuffer state_, normed_, query_, key_, value_, attended_, delta_, gate_, up_, mixed_, activations_, rope_;
+  std::vector<float> logits_, hidden_;
+  std::vector<uint8_t> output_activations_;
+};
+
+}  // namespace borrador

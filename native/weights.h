@@ -1,0 +1,37 @@
+// A weight matrix in the kernels' layout (packed.h), and the way there from a GGUF tensor.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "packed.h"
+#include "thread_pool.h"
+
+namespace borrador {
+
+// `rows` output values from `columns` inputs. Memory belongs to whoever placed it.
+struct Matrix {
+  Format format = Format::f32;
+  size_t rows = 0, columns = 0;
+  uint8_t* data = nullptr;
+
+  size_t strips() const { return (rows + lanes - 1) / lanes; }
+  size_t blocks_per_strip() const;
+  size_t bytes() const;          // in the kernels' layout
+  size_t padded_rows() const { return strips() * lanes; }
+  size_t padded_groups() const;  // groups of activations a row needs, 0 for a float format
+  bool quantised() const { return padded_groups() != 0; }
+
+  // Dequantises one row: `columns` floats.
+  void row(size_t index, float* out) const;
+};
+
+// True for a format this engine holds; others must be refused before a Matrix is made.
+bool is_supported(uint32_t format);
+
+// Bytes of a tensor of this shape in a GGUF file.
+size_t gguf_bytes(Format format, size_t rows, size_t columns);
+
+// Repacks a GGUF tensor (rows of blocks) of gguf_bytes(...) bytes into matrix.data, without loss.
+void repack(const uint8_t* source, Matrix& matrix, ThreadPool& pool);
+
+}  // namespace borrador

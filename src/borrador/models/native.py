@@ -1,0 +1,235 @@
+"""Models that run on the native engine: a GGUF file's weights, and sequences on them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from borrador import _native
+from borrador.errors import ContextLengthError, MemoryLimitError, ModelError, UsageError
+from borrador.models.config import ModelConfig
+from borrador.models.gguf import GgufFile, TensorInfo
+from borrador.models.memory import available_bytes
+from borrador.models.target import Rows
+from borrador.types import Float32Array
+
+_ARENA_ALIGNMENT = 64
+_WORKING_BYTES = 64 << 20
+
+
+class NativeModel:
+    """Weights in the kernels' layout, ready to evaluate rows. One pass at a time.
+
+    Attributes:
+        config: the model's shape.
+        metadata: the GGUF file's metadata, for tokenizer and chat template.
+    """
+
+    def __init__(self, config: ModelConfig, metadata: Mapping[str, Any], engine: _native.Transformer) -> None:
+        self.config = config
+        self.metadata = metadata
+        self._engine: _native.Transformer | None = engine
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], threads: int | None = None) -> NativeModel:
+        """Read a GGUF file and repack its weights.
+
+        Args:
+            path: the file.
+            threads: threads for the matrix work; None takes the cores this process may use.
+
+        Raises:
+            ModelError: the file is missing, damaged or of a kind that is not supported.
+            MemoryLimitError: the weights do not fit into the memory that is free.
+            UsageError: `BORRADOR_ISA` names an instruction set that this machine lacks.
+        """
+        with GgufFile.open(path) as file:
+            config = ModelConfig.from_gguf(file)
+            engine = _build(file, config, threads or _native.usable_cores())
+            _load_tensors(file, config, engine)
+            return cls(config, file.metadata, engine)
+
+    @property
+    def engine(self) -> _native.Transformer:
+        if self._engine is None:
+            raise ModelError("the model is closed", "Load it again.")
+        return self._engine
+
+    @property
+    def weights_bytes(self) -> int:
+        """Bytes of weights that a pass with logits reads."""
+        return self.engine.weights_bytes
+
+    @property
+    def threads(self) -> int:
+        return self.engine.threads
+
+    @property
+    def isa(self) -> str:
+        """The instruction set its kernels use."""
+        return self.engine.isa
+
+    def open(self, context_length: int) -> NativeSequence:
+        """Start a sequence with an empty cache of `context_length` tokens; memory is taken as it fills.
+
+        Raises:
+            MemoryLimitError: the address space for it cannot be had.
+        """
+        try:
+            return NativeSequence(self, self.engine.make_cache(context_length))
+        except MemoryError as error:
+            raise MemoryLimitError(
+                f"a cache for {context_length} tokens does not fit into memory", "Choose a smaller context."
+            ) from error
+
+    def forward(self, batch: Sequence[tuple[NativeSequence, Rows]]) -> Float32Array:
+        """Evaluate rows of several sequences in one pass.
+
+        Returns:
+            The logits that each sequence's rows ask for, one sequence after the other; valid until the next call.
+
+        Raises:
+            ContextLengthError: a sequence's rows do not fit into its context.
+        """
+        for sequence, rows in batch:
+            sequence.require_room(len(rows.tokens))
+        counts = [len(rows.tokens) for _, rows in batch]
+        starts = [sum(counts[:i]) for i in range(len(counts))]
+        return self.engine.forward(
+            [sequence.cache for sequence, _ in batch],
+            np.repeat(np.arange(len(batch), dtype=np.int32), counts),
+            np.concatenate([rows.tokens for _, rows in batch]),
+            np.concatenate(
+                [np.where(r.parents < 0, -1, r.parents + s).astype(np.int32) for (_, r), s in zip(batch, starts, strict=True)]
+            ),
+            np.concatenate(
+                [np.arange(s + r.logits_from, s + len(r.tokens), dtype=np.int32) for (_, r), s in zip(batch, starts, strict=True)]
+            ),
+        )
+
+    def close(self) -> None:
+        """Free the weights once no sequence uses them."""
+        self._engine = None
+
+
+class NativeSequence:
+    """One sequence on a native model; fulfils `Target`."""
+
+    def __init__(self, model: NativeModel, cache: _native.KvCache) -> None:
+        self._model = model
+        self.cache = cache
+
+    @property
+    def vocabulary_size(self) -> int:
+        return self._model.config.vocabulary_size
+
+    @property
+    def context_length(self) -> int:
+        return self.cache.capacity
+
+    @property
+    def length(self) -> int:
+        return self.cache.length
+
+    def require_room(self, rows: int) -> None:
+        if self.length + rows > self.context_length:
+            raise ContextLengthError(
+                f"the context holds {self.context_length} tokens, and {self.length + rows} were asked for",
+                "Choose a larger context.",
+            )
+
+    def forward(self, rows: Rows) -> Float32Array:
+        count = len(rows.tokens)
+        self.require_room(count)
+        return self._model.engine.forward(
+            [self.cache],
+            np.zeros(count, np.int32),
+            rows.tokens,
+            rows.parents,
+            np.arange(rows.logits_from, count, dtype=np.int32),
+        )
+
+    def hidden(self, rows: Rows) -> Float32Array:
+        """Hidden states after the last norm, of the rows of the last pass that asked for logits."""
+        return self._model.engine.hidden(len(rows.tokens) - rows.logits_from)
+
+    def commit(self, path: Sequence[int]) -> None:
+        self.cache.commit(np.asarray(path, np.int32))
+
+    def rewind(self, length: int) -> None:
+        self.cache.rewind(length)
+
+
+def _build(file: GgufFile, config: ModelConfig, threads: int) -> _native.Transformer:
+    arena_bytes = sum(_packed_bytes(tensor) for tensor in file.tensors.values() if len(tensor.shape) == 2)
+    needed, available = arena_bytes + _WORKING_BYTES, available_bytes()
+    if available is not None and needed > available:
+        raise MemoryLimitError(
+            f"{file.path.name} needs {needed / 1e9:.1f} GB of memory, and {available / 1e9:.1f} GB are free",
+            "Close other programs, or use a smaller model.",
+        )
+    try:
+        return _native.Transformer(
+            layers=config.layers,
+            width=config.width,
+            heads=config.heads,
+            kv_heads=config.kv_heads,
+            head_dim=config.head_dim,
+            ffn_width=config.ffn_width,
+            vocabulary=config.vocabulary_size,
+            norm_epsilon=config.norm_epsilon,
+            rope_base=config.rope_base,
+            rope_scale=config.rope_freq_scale,
+            rope_dim=config.rope_dim,
+            rope_interleaved=config.rope_interleaved,
+            arena_bytes=arena_bytes,
+            threads=threads,
+            isa=_wanted_isa(),
+        )
+    except MemoryError as error:
+        raise MemoryLimitError(
+            f"{file.path.name} needs {needed / 1e9:.1f} GB of memory, which the system refuses", "Use a smaller model."
+        ) from error
+
+
+def _wanted_isa() -> str:
+    wanted = os.environ.get("BORRADOR_ISA", "")
+    known = _native.available_isas()
+    if wanted and wanted not in known:
+        raise UsageError(
+            f"BORRADOR_ISA must be one of {', '.join(known)} on this machine, got {wanted!r}", "Unset it for the best one."
+        )
+    return wanted
+
+
+def _packed_bytes(tensor: TensorInfo) -> int:
+    columns, rows = tensor.shape
+    size = _native.packed_bytes(int(tensor.format), rows, columns)
+    return -(-size // _ARENA_ALIGNMENT) * _ARENA_ALIGNMENT
+
+
+def _load_tensors(file: GgufFile, config: ModelConfig, engine: _native.Transformer) -> None:
+    for name, shape in config.tensor_shapes():
+        layer, role = _place(name)
+        data = np.frombuffer(file.tensor_bytes(name), np.uint8)
+        if len(shape) == 1:
+            engine.load_vector(layer, role, data.view(np.float32))
+        else:
+            engine.load_matrix(layer, role, int(file.tensors[name].format), shape[1], shape[0], data)
+        del data
+        file.release(name)
+    engine.finish_loading()
+
+
+def _place(tensor: str) -> tuple[int, str]:
+    """Layer (-1 outside the layers) and role of a tensor: `blk.3.attn_q.weight` is (3, attn_q)."""
+    name = tensor.removesuffix(".weight")
+    if not name.startswith("blk."):
+        return -1, name
+    _, layer, role = name.split(".", 2)
+    return int(layer), role
+
+
