@@ -158,9 +158,13 @@ class GenerationEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationStats:
-    """What an answer cost. Times in seconds; decode excludes the prompt."""
+    """What an answer cost. Times in seconds; decode excludes the prompt.
+
+    `prompt_tokens_cached` of the prompt's tokens were in the cache already, and cost nothing.
+    """
 
     prompt_tokens: int = 0
+    prompt_tokens_cached: int = 0
     completion_tokens: int = 0
     target_passes: int = 0
     draft_tokens_proposed: int = 0

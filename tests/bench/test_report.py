@@ -23,31 +23,33 @@ PAIRS = (
     pair(
         "qa-1",
         "qa",
-        answer((1, 2, 3, 4), 0.4),
-        answer((1, 2, 3, 4), 0.2, target_passes=2, draft_tokens_tested=4, draft_tokens_accepted=2),
+        answer((1, 2, 3, 4), 0.3),
+        answer(
+            (1, 2, 3, 4), 0.15, prompt_tokens_cached=9, target_passes=2, draft_tokens_tested=4, draft_tokens_accepted=2
+        ),
     ),
     pair(
         "code-1",
         "code",
-        answer((5, 6), 0.1),
-        answer((5, 6), 0.1, target_passes=1, draft_tokens_tested=1, draft_tokens_accepted=1),
+        answer((5, 6), 0.1, prompt_tokens_cached=2),
+        answer((5, 6), 0.1, prompt_tokens_cached=9, target_passes=1, draft_tokens_tested=1, draft_tokens_accepted=1),
     ),
 )
 
 
 def test_report_divides_all_tokens_by_all_decoding_time() -> None:
     assert summarise(PAIRS).as_json() == {
-        "plain_tok_s": 12.0,
-        "spec_tok_s": 20.0,
-        "speedup": 1.6667,
+        "plain_tok_s": 10.0,
+        "spec_tok_s": 16.0,
+        "speedup": 1.6,
         "tokens_per_pass": 2.0,
         "acceptance": 0.6,
-        "prefill_tok_s": 100.0,
+        "prefill_tok_s": 90.0,
         "prompts": 2,
         "identical": 2,
         "per_task": {
             "qa": {"plain_tok_s": 10.0, "spec_tok_s": 20.0, "speedup": 2.0},
-            "code": {"plain_tok_s": 20.0, "spec_tok_s": 20.0, "speedup": 1.0},
+            "code": {"plain_tok_s": 10.0, "spec_tok_s": 10.0, "speedup": 1.0},
         },
     }
 

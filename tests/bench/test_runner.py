@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from borrador.bench.prompts import BenchPrompt
-from borrador.bench.runner import Pair, run_pairs
+from borrador.bench.runner import WARM_UP_PROMPT, Pair, run_pairs
 from borrador.types import Completion, SamplingParams
 
 PROMPTS = tuple(BenchPrompt(f"qa-{number}", "qa", f"question {number}") for number in range(3))
@@ -24,8 +24,8 @@ def test_order_alternates_after_a_short_warm_up() -> None:
     pairs = list(run_pairs(decoder("plain"), decoder("spec"), PROMPTS, SamplingParams(max_tokens=32)))  # type: ignore[arg-type]
     assert [pair.prompt for pair in pairs] == list(PROMPTS)
     assert calls == [
-        ("plain", "question 0", 8),
-        ("spec", "question 0", 8),
+        ("plain", WARM_UP_PROMPT, 8),
+        ("spec", WARM_UP_PROMPT, 8),
         ("plain", "question 0", 32),
         ("spec", "question 0", 32),
         ("spec", "question 1", 32),

@@ -60,7 +60,7 @@ STATS = GenerationStats(
     draft_tokens_tested=5,
     draft_tokens_accepted=4,
     prefill_s=0.05,
-    decode_s=0.07,
+    decode_s=0.06,
 )
 
 

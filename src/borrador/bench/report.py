@@ -24,7 +24,7 @@ class Speed:
 
     @classmethod
     def of(cls, pairs: Sequence[Pair]) -> Speed:
-        """All tokens of the pairs divided by all their decoding time, so that long answers weigh more."""
+        """All decoded tokens of the pairs divided by all their decoding time, so that long answers weigh more."""
         plain = tuple(pair.plain.stats for pair in pairs)
         speculative = tuple(pair.speculative.stats for pair in pairs)
         return cls(len(pairs), _tokens_per_second(plain), _tokens_per_second(speculative))
@@ -46,7 +46,8 @@ class Report:
         per_task: speed by task, in the order in which tasks first appear.
         tokens_per_pass: committed tokens / target passes of the speculative runs.
         acceptance: accepted / tested draft tokens.
-        prefill_tok_s: prompt tokens per second over both runs.
+        prefill_tok_s: prompt tokens evaluated per second, over the runs that found less than half of their prompt in
+            the cache. The second run of a pair finds it there.
         identical: prompts whose token ids are equal in both runs.
     """
 
@@ -76,16 +77,13 @@ class Report:
 def summarise(pairs: Sequence[Pair]) -> Report:
     """The report of these pairs; all zeros where there are none."""
     speculative = tuple(pair.speculative.stats for pair in pairs)
-    everything = (*speculative, *(pair.plain.stats for pair in pairs))
     tested = sum(stats.draft_tokens_tested for stats in speculative)
     return Report(
         total=Speed.of(pairs),
         per_task={task: Speed.of(members) for task, members in _by_task(pairs).items()},
         tokens_per_pass=_ratio(_tokens(speculative), sum(stats.target_passes for stats in speculative)),
         acceptance=_ratio(sum(stats.draft_tokens_accepted for stats in speculative), tested),
-        prefill_tok_s=_ratio(
-            sum(stats.prompt_tokens for stats in everything), sum(stats.prefill_s for stats in everything)
-        ),
+        prefill_tok_s=_prefill_speed((*speculative, *(pair.plain.stats for pair in pairs))),
         identical=sum(pair.identical for pair in pairs),
     )
 
@@ -118,7 +116,14 @@ def _tokens(runs: Iterable[GenerationStats]) -> int:
 
 
 def _tokens_per_second(runs: Sequence[GenerationStats]) -> float:
-    return _ratio(_tokens(runs), sum(stats.decode_s for stats in runs))
+    """Without each answer's first token, which comes from the prompt's pass."""
+    return _ratio(sum(max(stats.completion_tokens - 1, 0) for stats in runs), sum(stats.decode_s for stats in runs))
+
+
+def _prefill_speed(runs: Sequence[GenerationStats]) -> float:
+    cold = [stats for stats in runs if 2 * stats.prompt_tokens_cached < stats.prompt_tokens]
+    evaluated = sum(stats.prompt_tokens - stats.prompt_tokens_cached for stats in cold)
+    return _ratio(evaluated, sum(stats.prefill_s for stats in cold))
 
 
 def _ratio(part: float, whole: float) -> float:

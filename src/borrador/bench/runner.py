@@ -9,6 +9,7 @@ from typing import Protocol
 from borrador.bench.prompts import BenchPrompt
 from borrador.types import Completion, SamplingParams
 
+WARM_UP_PROMPT = "Count from one to twenty, and then back again."
 WARM_UP_TOKENS = 8
 
 
@@ -45,11 +46,12 @@ def run_pairs(
 ) -> Iterator[Pair]:
     """Answer each prompt in both ways. Which goes first alternates, so that a machine that slows down favours neither.
 
-    Both are warmed up with a few tokens of the first prompt, which are not measured.
+    Both are warmed up with a few tokens for another prompt, which are not measured.
     """
+    brief = replace(params, max_tokens=min(params.max_tokens, WARM_UP_TOKENS))
+    plain(WARM_UP_PROMPT, brief)
+    speculative(WARM_UP_PROMPT, brief)
     for index, prompt in enumerate(prompts):
-        if index == 0:
-            _warm_up(plain, speculative, prompt.text, params)
         if index % 2 == 0:
             plain_answer = plain(prompt.text, params)
             speculative_answer = speculative(prompt.text, params)
@@ -57,9 +59,3 @@ def run_pairs(
             speculative_answer = speculative(prompt.text, params)
             plain_answer = plain(prompt.text, params)
         yield Pair(prompt, plain_answer, speculative_answer)
-
-
-def _warm_up(plain: Decoder, speculative: Decoder, text: str, params: SamplingParams) -> None:
-    brief = replace(params, max_tokens=min(params.max_tokens, WARM_UP_TOKENS))
-    plain(text, brief)
-    speculative(text, brief)

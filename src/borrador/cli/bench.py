@@ -33,7 +33,7 @@ def bench(
     ] = None,
     per_task: Annotated[
         int | None,
-        typer.Option("--per-task", metavar="N", parser=opt.at_least(1), help="Only the first N prompts of each task."),
+        typer.Option("--per-task", metavar="N", parser=opt.at_least(1), help="Only the first N of each task."),
     ] = None,
     max_tokens: opt.MaxTokensOption = 128,
     draft_tokens: opt.DraftTokensOption = opt.ENGINE.draft_tokens,

@@ -21,7 +21,7 @@ def rows(
     model: opt.ModelOption = opt.MODEL,
     repeats: Annotated[
         int,
-        typer.Option("--repeats", metavar="N", parser=opt.at_least(MIN_REPEATS), help="Measured passes for each size."),
+        typer.Option("--repeats", metavar="N", parser=opt.at_least(MIN_REPEATS), help="Passes of each size."),
     ] = 25,
     context_tokens: Annotated[
         int, typer.Option("--context-tokens", metavar="N", parser=opt.at_least(0), help="Tokens already there.")

@@ -15,6 +15,7 @@ from borrador.cli.output import encodes, error_console, print_json, share_a_scre
 from borrador.cli.prompt import as_messages, read_prompt
 from borrador.cli.trace import ASCII_MARKS, UNICODE_MARKS, describe_marks
 from borrador.config import EngineConfig
+from borrador.draft.registry import BUILT_IN, expand_specs
 from borrador.errors import UsageError
 from borrador.types import SamplingParams
 
@@ -75,11 +76,10 @@ def open_llm(model: str, config: EngineConfig, *, quiet: bool) -> LLM:
     """Find the models, fetching those of the catalogue on first use, and load them."""
     from borrador.engine.llm import load
 
-    target = find_model(model, quiet=quiet)
-    drafters = [
-        spec if spec in ("none", "lookup", "auto") else str(find_model(spec, quiet=quiet)) for spec in config.draft
-    ]
-    return load(target, drafters, threads=config.threads, context=config.context, draft_tokens=config.draft_tokens)
+    drafters = expand_specs(config.draft)
+    for name in (model, *(name for name in drafters if name not in BUILT_IN)):
+        find_model(name, quiet=quiet)
+    return load(model, config.draft, threads=config.threads, context=config.context, draft_tokens=config.draft_tokens)
 
 
 def _write_text(llm: LLM, request: Prompt, params: SamplingParams, *, trace: bool, quiet: bool) -> bool:

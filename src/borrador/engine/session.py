@@ -41,8 +41,9 @@ class Session:
         try:
             start = time.perf_counter()
             self._sequence.resume(state.context)
+            cached_tokens = state.target.length
             prefill(state.target, state.context)
-            self._stats.add_prefill(time.perf_counter() - start)
+            self._stats.add_prefill(time.perf_counter() - start, cached_tokens)
             while self._answer.finish_reason is None:
                 record = play_round(state)
                 self._account(record)

@@ -10,11 +10,13 @@ class StatsCounter:
 
     def __init__(self, prompt_tokens: int) -> None:
         self._prompt_tokens = prompt_tokens
+        self._prompt_tokens_cached = 0
         self._completion_tokens = self._target_passes = 0
         self._proposed = self._tested = self._accepted = 0
         self._prefill_s = self._decode_s = self._draft_s = self._forward_s = 0.0
 
-    def add_prefill(self, seconds: float) -> None:
+    def add_prefill(self, seconds: float, cached_tokens: int) -> None:
+        self._prompt_tokens_cached = cached_tokens
         self._prefill_s += seconds
 
     def add_round(self, record: RoundRecord) -> None:
@@ -36,6 +38,7 @@ class StatsCounter:
     def snapshot(self) -> GenerationStats:
         return GenerationStats(
             prompt_tokens=self._prompt_tokens,
+            prompt_tokens_cached=self._prompt_tokens_cached,
             completion_tokens=self._completion_tokens,
             target_passes=self._target_passes,
             draft_tokens_proposed=self._proposed,
