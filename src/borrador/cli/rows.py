@@ -44,16 +44,18 @@ def rows(
 
 
 def _measure(path: Path, repeats: int, context_tokens: int, threads: int | None) -> RowCosts:
-    from borrador.models.native import NativeModel, read_bandwidth
+    from borrador import _native
+    from borrador.models.native import NativeModel
 
     model = NativeModel.load(path, threads=threads)
     try:
         target = model.open(context_tokens + max(ROW_COUNTS))
         tokens = [number * 7919 % target.vocabulary_size for number in range(context_tokens + max(ROW_COUNTS))]
         fill_context(target, tokens[:context_tokens])
-        bandwidth = read_bandwidth(model.threads, _BANDWIDTH_BYTES)
+        before = _native.read_bandwidth(model.threads, _BANDWIDTH_BYTES)
         seconds = measure_rows(target, tokens[context_tokens:], repeats)
-        return RowCosts(seconds, model.weights_bytes, max(bandwidth, read_bandwidth(model.threads, _BANDWIDTH_BYTES)))
+        after = _native.read_bandwidth(model.threads, _BANDWIDTH_BYTES)
+        return RowCosts(seconds, model.weights_bytes, max(before, after))
     finally:
         model.close()
 

@@ -20,7 +20,8 @@ from borrador.errors import UsageError
 from borrador.types import SamplingParams
 
 if TYPE_CHECKING:
-    from borrador.engine.llm import LLM, AnswerStream, Prompt
+    from borrador.engine.llm import LLM, Prompt
+    from borrador.engine.stream import AnswerStream
 
 
 def run(
