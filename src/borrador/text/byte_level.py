@@ -73,15 +73,13 @@ def _read_merges(metadata: Mapping[str, Any]) -> list[tuple[str, str]]:
     return pairs  # type: ignore[return-value]  # the lengths were just checked
 
 
-def _build_model(
-    vocabulary: Vocabulary, merges: Sequence[tuple[str, str]], pre: PreTokenizer
-) -> tokenizers.models.BPE:
+def _build_model(vocabulary: Vocabulary, merges: Sequence[tuple[str, str]], pre: PreTokenizer) -> tokenizers.models.BPE:
     from tokenizers.models import BPE
 
     ids = {**vocabulary.ids, _UNKNOWN: len(vocabulary.tokens)}
     try:
         return BPE(ids, list(merges), unk_token=_UNKNOWN, ignore_merges=pre.whole_words)
-    except Exception as error:  # the library raises plain Exception
+    except Exception as error:  # noqa: BLE001 - the library raises plain Exception
         raise ModelError(f"tokenizer.ggml.merges must resolve to tokens: {error}", DAMAGED) from None
 
 

@@ -14,6 +14,8 @@ from borrador.text.vocabulary import DAMAGED, TokenKind, Vocabulary, read_flag, 
 _SILENT = frozenset({TokenKind.CONTROL, TokenKind.UNKNOWN, TokenKind.UNUSED})
 _SENTENCEPIECE_IDS = {"unknown": 0, "bos": 1, "eos": 2}
 
+MAX_CHARACTERS = 1 << 22  # more than any context holds; far longer runs of spaces overflow the regex engine
+
 
 class Encoder(Protocol):
     """Turns checked text into token ids."""
@@ -91,19 +93,13 @@ class Tokenizer:
                 template needs; otherwise they are ordinary characters.
 
         Raises:
-            UsageError: the text holds a lone surrogate, so it is not Unicode text.
+            UsageError: the text holds a lone surrogate, so it is not Unicode text, or more than `MAX_CHARACTERS`.
         """
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise UsageError(
-                f"text must be valid Unicode, character {error.start} is the lone surrogate {text[error.start]!a}",
-                "Give the text as UTF-8.",
-            ) from None
+        _check_text(text)
         return self._encoder.encode(text, specials=specials)
 
     def encode_prompt(self, text: str, *, specials: bool) -> list[int]:
-        """As `encode`, with the beginning token in front where the model wants it and the text does not begin with it."""
+        """As `encode`, begun with `bos_id` where the model wants it and the text does not begin so itself."""
         ids = self.encode(text, specials=specials)
         if self.add_bos and self.bos_id is not None and ids[:1] != [self.bos_id]:
             return [self.bos_id, *ids]
@@ -159,6 +155,18 @@ class Tokenizer:
                 f"a token id must be below the vocabulary's {self.vocabulary_size} tokens, got {token_id}", DAMAGED
             )
         return self._vocabulary.kinds[token_id]
+
+
+def _check_text(text: str) -> None:
+    if len(text) > MAX_CHARACTERS:
+        raise UsageError(f"text must have at most {MAX_CHARACTERS} characters, got {len(text)}", "Shorten it.")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"text must be valid Unicode, character {error.start} is the lone surrogate {text[error.start]!a}",
+            "Give the text as UTF-8.",
+        ) from None
 
 
 def first_difference(first: Tokenizer, second: Tokenizer) -> str | None:

@@ -19,9 +19,37 @@ DAMAGED = "The file's tokenizer is damaged; download the model again."
 
 # Tokens that end an answer wherever they are control tokens.
 _END_NAMES = frozenset(
-    "<|im_end|> <|endoftext|> <|end_of_text|> <|eot_id|> <|eom_id|> <|end|> <|return|> <|call|> <|calls|> <|flush|> "
-    "<end_of_turn> <end_of_utterance> <｜end▁of▁sentence｜> </s> <eos> <EOT> _<EOT> ▁<EOT> [EOT] [EOS] "
-    "<|fim_pad|> <fim-pad> <fim_pad> <|fim_repo|> <|repo_name|> <fim-repo> <REPO> <reponame> <|file_sep|>".split()
+    {
+        "<|im_end|>",
+        "<|endoftext|>",
+        "<|end_of_text|>",
+        "<|eot_id|>",
+        "<|eom_id|>",
+        "<|end|>",
+        "<|return|>",
+        "<|call|>",
+        "<|calls|>",
+        "<|flush|>",
+        "<end_of_turn>",
+        "<end_of_utterance>",
+        "<｜end▁of▁sentence｜>",  # noqa: RUF001 - DeepSeek writes wide bars
+        "</s>",
+        "<eos>",
+        "<EOT>",
+        "_<EOT>",
+        "▁<EOT>",
+        "[EOT]",
+        "[EOS]",
+        "<|fim_pad|>",
+        "<fim-pad>",
+        "<fim_pad>",
+        "<|fim_repo|>",
+        "<|repo_name|>",
+        "<fim-repo>",
+        "<REPO>",
+        "<reponame>",
+        "<|file_sep|>",
+    }
 )
 # Of these, the ones no model writes as text: they are control tokens even where a converter forgot to say so.
 _ALWAYS_CONTROL = frozenset(name for name in _END_NAMES if name.startswith("<|")) | {"<end_of_turn>"}
