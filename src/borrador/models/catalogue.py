@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from borrador.errors import ModelError
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogueEntry:
@@ -92,9 +94,16 @@ DEFAULT_MODEL = "smollm2-135m"
 
 
 def models_folder() -> Path:
-    """`$BORRADOR_MODELS`, or `~/.cache/borrador-models`; it may not exist yet."""
-    chosen = os.environ.get("BORRADOR_MODELS")
-    return Path(chosen).expanduser() if chosen else Path.home() / ".cache" / "borrador-models"
+    """`$BORRADOR_MODELS`, or `~/.cache/borrador-models`; it may not exist yet.
+
+    Raises:
+        ModelError: the user has no home folder.
+    """
+    chosen = os.environ.get("BORRADOR_MODELS") or "~/.cache/borrador-models"
+    try:
+        return Path(chosen).expanduser()
+    except RuntimeError:
+        raise ModelError(f"the home folder of {chosen} is not known", "Set BORRADOR_MODELS to a folder.") from None
 
 
 def installed() -> list[InstalledModel]:

@@ -63,18 +63,21 @@ def _resolve_entry(entry: CatalogueEntry, progress: Progress) -> Path:
 
 
 def _existing_path(text: str) -> Path:
-    path = Path(text).expanduser()
-    if path.is_file():
-        return path
-    if path.is_dir():
-        raise ModelError(f"{text} is a directory, not a model file", "Give the path of a .gguf file.")
+    try:
+        path = Path(text).expanduser()
+        if path.is_file():
+            return path
+        if text and path.is_dir():
+            raise ModelError(f"{text} is a directory, not a model file", "Give the path of a .gguf file.")
+    except (OSError, RuntimeError, ValueError):  # no permission, an impossible name, ~somebody who does not exist
+        raise ModelError(f"there is no model file {text[:200]!r}", "Check the path and its permissions.") from None
     if _looks_like_path(text):
         raise ModelError(f"there is no model file {text}", "Check the path; `borrador list` shows models by name.")
     raise _unknown(text)
 
 
 def _looks_like_path(text: str) -> bool:
-    return "/" in text or os.sep in text or text.startswith("~") or text.lower().endswith(".gguf")
+    return "/" in text or os.sep in text or text.lower().endswith(".gguf")
 
 
 def _unknown(name: str) -> ModelError:

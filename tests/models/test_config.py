@@ -1,0 +1,151 @@
+"""A model's configuration is read whole, and refused where it contradicts itself, its tensors or the engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.tiny_gguf import write_tiny_model
+
+from borrador.errors import ModelError
+from borrador.models.config import ModelConfig
+from borrador.models.gguf import GgufFile, TensorFormat
+
+
+def read(path: Path) -> ModelConfig:
+    with GgufFile.open(path) as file:
+        return ModelConfig.from_gguf(file)
+
+
+def test_a_llama_model(tmp_path: Path) -> None:
+    path = write_tiny_model(tmp_path / "m.gguf", width=64, ffn=96, layers=3, heads=4, kv_heads=2, vocabulary=300)
+    assert read(path) == ModelConfig(
+        architecture="llama", layers=3, width=64, heads=4, kv_heads=2, head_dim=16, ffn_width=96, context_length=512,
+        vocabulary_size=300, norm_epsilon=float(np.float32(1e-5)), rope_base=10000.0, rope_dim=16,
+        rope_interleaved=True, rope_freq_scale=1.0, attention_bias=False, tied_output=False,
+    )  # fmt: skip
+
+
+def test_a_tied_qwen2_model_with_its_own_head_size(tmp_path: Path) -> None:
+    path = write_tiny_model(tmp_path / "m.gguf", "qwen2", width=64, ffn=64, heads=2, kv_heads=1, head_dim=48, tied=True)
+    config = read(path)
+    assert (config.architecture, config.head_dim, config.rope_dim) == ("qwen2", 48, 48)
+    assert (config.rope_interleaved, config.attention_bias, config.tied_output) == (False, True, True)
+
+
+def test_the_listed_tensors_are_the_files(tmp_path: Path) -> None:
+    for architecture, tied in (("llama", True), ("qwen2", False)):
+        path = write_tiny_model(tmp_path / "m.gguf", architecture, tied=tied)
+        with GgufFile.open(path) as file:
+            shapes = {name: info.shape for name, info in file.tensors.items()}
+            assert dict(ModelConfig.from_gguf(file).tensor_shapes()) == shapes
+
+
+def test_defaults_of_keys_a_file_may_leave_out(tmp_path: Path) -> None:
+    absent = {"llama.rope.freq_base": None, "llama.attention.head_count_kv": None}
+    config = read(write_tiny_model(tmp_path / "m.gguf", heads=4, kv_heads=4, metadata=absent))
+    assert (config.rope_base, config.kv_heads) == (10000.0, 4)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [
+        ({"llama.rope.scaling.type": "linear", "llama.rope.scaling.factor": 4.0}, 0.25),
+        ({"llama.rope.scaling.factor": 2.0}, 0.5),
+        ({"llama.rope.scale_linear": 8.0}, 0.125),
+        ({"llama.rope.scaling.type": "none", "llama.rope.scaling.factor": 4.0}, 1.0),
+        ({"llama.rope.scaling.factor": 0.0}, 1.0),
+    ],
+)
+def test_linear_rope_scaling(tmp_path: Path, metadata: dict[str, Any], expected: float) -> None:
+    assert read(write_tiny_model(tmp_path / "m.gguf", metadata=metadata)).rope_freq_scale == expected
+
+
+@pytest.mark.parametrize("family", ["gemma3", "mamba", "x" * 500])
+def test_another_family_is_named_beside_those_supported(tmp_path: Path, family: str) -> None:
+    path = write_tiny_model(tmp_path / "m.gguf", metadata={"general.architecture": family})
+    with pytest.raises(ModelError, match=f"'{family[:64]}' model") as caught:
+        read(path)
+    assert caught.value.hint == "Supported families: llama, qwen2."
+
+
+ZEROS = np.zeros(256, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ({"llama.rope.scaling.type": "yarn"}, "rope scaling 'yarn'"),
+        ({"llama.rope.scaling.type": "longrope"}, "rope scaling 'longrope'"),
+        ({"llama.rope.scaling.factor": float("nan")}, "'llama.rope.scaling.factor' must be a number"),
+        ({"llama.expert_count": 8}, "mixture of experts"),
+        ({"llama.attention.sliding_window": 128}, "sliding-window"),
+        ({"llama.attention.causal": False}, "embedding model"),
+        ({"llama.attention.head_count_kv": 3}, "multiple of kv heads, got 4 and 3"),
+        ({"llama.attention.head_count_kv": [2, 2]}, "got a list of 2"),
+        ({"llama.attention.head_count_kv": 8}, "from 1 to 4, got 8"),
+        ({"llama.attention.head_count": 0}, "from 1 to 256, got 0"),
+        ({"llama.attention.value_length": 32}, "equally long, got 64 and 32"),
+        ({"llama.attention.key_length": 32, "llama.attention.value_length": 32}, "'blk.0.attn_q.weight' must have"),
+        ({"llama.rope.dimension_count": 63}, "must be even, got 63"),
+        ({"llama.rope.dimension_count": 128}, "from 2 to 64, got 128"),
+        ({"llama.rope.freq_base": 0.0}, "'llama.rope.freq_base' must be a number from 1"),
+        ({"llama.rope.freq_base": "high"}, "got 'high'"),
+        ({"llama.attention.layer_norm_rms_epsilon": float("nan")}, "got nan"),
+        ({"llama.attention.layer_norm_rms_epsilon": None}, "no metadata key 'llama.attention.layer_norm_rms_epsilon'"),
+        ({"llama.block_count": None}, "no metadata key 'llama.block_count'"),
+        ({"llama.block_count": 0}, "from 1 to 1024, got 0"),
+        ({"llama.block_count": 2**32 - 1}, "from 1 to 1024, got 4294967295"),
+        ({"llama.block_count": 3}, "no tensor 'blk.2.attn_norm.weight'"),
+        ({"llama.block_count": 1}, "the tensor 'blk.1."),
+        ({"llama.embedding_length": 512}, "must have the shape"),
+        ({"llama.feed_forward_length": 256}, "'blk.0.ffn_gate.weight' must have the shape"),
+        ({"llama.context_length": 0}, "from 1 to 16777216, got 0"),
+        ({"tokenizer.ggml.tokens": ["a", "b"]}, "lists 2 tokens, and its embedding matrix has 320 rows"),
+    ],
+)
+def test_metadata_that_does_not_fit_is_named(tmp_path: Path, metadata: dict[str, Any], message: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        read(write_tiny_model(tmp_path / "m.gguf", metadata=metadata))
+    assert message in str(caught.value)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("tensors", "message"),
+    [
+        ({"blk.1.ffn_norm.weight": None}, "no tensor 'blk.1.ffn_norm.weight'"),
+        ({"token_embd.weight": None}, "no tensor 'token_embd.weight'"),
+        ({"token_embd.weight": ZEROS}, "two dimensions, got (256,)"),
+        ({"output.weight": np.zeros((319, 256))}, "'output.weight' must have the shape (256, 320), got (256, 319)"),
+        ({"blk.0.attn_k.weight": np.zeros((256, 128))}, "'blk.0.attn_k.weight' must have the shape (256, 128)"),
+        ({"blk.0.attn_q.bias": ZEROS}, "no tensor 'blk.0.attn_k.bias'"),
+        ({"blk.0.attn_output.bias": ZEROS}, "tensor 'blk.0.attn_output.bias', which a llama model of 2 layers"),
+        ({"rope_freqs.weight": ZEROS[:32]}, "rope scaling 'llama3'"),
+    ],
+)
+def test_tensors_that_do_not_fit_are_named(tmp_path: Path, tensors: dict[str, Any], message: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        read(write_tiny_model(tmp_path / "m.gguf", tensors=tensors))
+    assert message in str(caught.value)
+
+
+def test_a_quantised_norm_is_refused(tmp_path: Path) -> None:
+    path = write_tiny_model(tmp_path / "m.gguf", format=TensorFormat.F16)
+    content = path.read_bytes()
+    name = b"output_norm.weight"
+    type_field = content.index(name) + len(name) + 4 + 8
+    path.write_bytes(content[:type_field] + (1).to_bytes(4, "little") + content[type_field + 4 :])
+    with pytest.raises(ModelError, match="must be F32, got F16"):
+        read(path)
+
+
+@pytest.mark.real_model
+def test_the_catalogues_models(model_path: Any) -> None:
+    small, large = (read(model_path(name)) for name in ("smollm2-135m", "qwen2.5-coder-0.5b"))
+    assert (small.architecture, small.layers, small.width, small.vocabulary_size) == ("llama", 30, 576, 49152)
+    assert (small.tied_output, small.rope_base, small.heads, small.kv_heads) == (True, 100000.0, 9, 3)
+    assert (large.architecture, large.layers, large.width, large.vocabulary_size) == ("qwen2", 24, 896, 151936)
+    assert (large.tied_output, large.rope_base, large.heads, large.kv_heads) == (False, 1000000.0, 14, 2)
