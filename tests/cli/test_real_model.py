@@ -14,7 +14,7 @@ from tests.cli.conftest import start
 
 pytestmark = pytest.mark.real_model
 
-COPY = "Repeat these lines word for word:\nA draft is cheap to write.\nA draft is quick to check.\nA draft is cheap to write."
+COPY = "Repeat word for word:\nA draft is cheap to write.\nA draft is quick to check.\nA draft is cheap to write."
 
 
 @pytest.fixture(autouse=True)
@@ -36,9 +36,7 @@ def test_speculation_writes_what_plain_decoding_writes() -> None:
     assert lookup == plain
 
 
-@pytest.mark.parametrize(
-    "words", [("--temp", "0.8", "--seed", "11"), ("--temp", "1.2", "--top-k", "40", "--seed", "3")]
-)
+@pytest.mark.parametrize("words", [("--temp", "0.8", "--seed", "11"), ("--temp", "1.2", "--top-k", "9", "--seed", "3")])
 def test_a_seed_gives_one_text_with_and_without_drafts(words: tuple[str, ...]) -> None:
     plain = borrador("run", "-q", "-n", "48", "-d", "none", *words, COPY)
     lookup = borrador("run", "-q", "-n", "48", "-d", "lookup", "--draft-tokens", "5", *words, COPY)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.cli.conftest import start
+from tests.cli.conftest import ROOT, start
 from tests.cli.scripted_llm import ANSWER
 
 from borrador import __version__
@@ -79,6 +79,16 @@ def test_full_disk_is_an_error_and_not_a_traceback() -> None:
         _, err = process.communicate(timeout=30)
     assert process.returncode == 1
     assert err.decode() == "error: the system refused an operation: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("redirection", "code", "out"), [("2>&-", 0, ANSWER), (">&-", 1, ""), ("<&-", 0, ANSWER), (">&- 2>&-", 1, "")]
+)
+def test_closed_streams_are_no_crash(redirection: str, code: int, out: str) -> None:
+    line = f"{sys.executable} -m tests.cli.scripted_llm run --trace Hello {redirection}"
+    result = subprocess.run(line, shell=True, cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert (result.returncode, result.stdout) == (code, out)
+    assert "Traceback" not in result.stderr
 
 
 def test_version_is_answered_without_importing_anything_heavy() -> None:

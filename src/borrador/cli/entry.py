@@ -39,17 +39,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(words: Sequence[str]) -> int:
-    if list(words) in (["--version"], ["-V"]):
+    code = 0
+    if list(words) in (["--version"], ["-V"]) and sys.stdout is not None:
         sys.stdout.write(f"borrador {__version__}\n")
-        return 0
+    else:
+        code = _run_command(words)
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    return code
+
+
+def _run_command(words: Sequence[str]) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
     from borrador.cli.app import run_app
 
-    code = run_app(words)
-    if sys.stdout is not None:
-        sys.stdout.flush()
-    return code
+    return run_app(words)
 
 
 def _report(error: BorradorError) -> int:

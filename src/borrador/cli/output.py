@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import sys
@@ -43,7 +44,8 @@ def make_console(stream: TextIO) -> Console:
 
 
 def error_console() -> Console:
-    return make_console(sys.stderr)
+    """For notices and statistics; they are dropped where standard error is closed."""
+    return make_console(sys.stderr if sys.stderr is not None else io.StringIO())
 
 
 def print_json(entry: Mapping[str, Any]) -> None:
