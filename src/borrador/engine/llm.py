@@ -124,10 +124,11 @@ class LLM:
         Raises:
             UsageError: the prompt is empty, or not valid.
         """
-        if not prompt:
+        text = prompt if isinstance(prompt, str) else self._template.render(prompt) if prompt else ""
+        tokens = self._tokenizer.encode_prompt(text, specials=True) if text else []
+        if not tokens:
             raise UsageError("the prompt must hold at least one token, it is empty", "Say what to write about.")
-        text = prompt if isinstance(prompt, str) else self._template.render(prompt)
-        return self._tokenizer.encode_prompt(text, specials=True)
+        return tokens
 
     def token_text(self, token_id: int) -> str:
         """A token for people to read."""

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from borrador.draft.lookup import LONGEST_MATCH, SHORTEST_MATCH, LookupDrafter, LookupSession
+from borrador.types import SamplingParams
+
+
+def read_draft(context: Sequence[int], budget: int) -> tuple[int, ...]:
+    """The definition: for every length from longest to shortest, the most recent earlier occurrence of the tail."""
+    for size in range(LONGEST_MATCH, SHORTEST_MATCH - 1, -1):
+        for start in range(len(context) - size - 1, -1, -1):
+            if size < len(context) and context[start : start + size] == context[-size:]:
+                extended = list(context)
+                while len(extended) < len(context) + budget:
+                    extended.append(extended[start + size + len(extended) - len(context)])
+                return tuple(extended[len(context) :])
+    return ()
+
+
+@given(st.lists(st.integers(0, 2), min_size=1, max_size=60), st.integers(0, 9), st.data())
+def test_lookup_copies_what_a_full_search_would_copy(context: list[int], budget: int, data: st.DataObject) -> None:
+    session = LookupSession()
+    growing = 0
+    while growing < len(context):
+        growing = data.draw(st.integers(growing + 1, len(context)))
+        draft = session.propose(context[:growing], budget)
+        assert draft.tokens == read_draft(context[:growing], budget)
+        assert draft.q is None
+        assert draft.parents is None
+
+
+def test_the_longest_match_wins_over_a_more_recent_shorter_one() -> None:
+    context = [1, 2, 3, 7, 0, 2, 3, 8, 0, 1, 2, 3]
+    assert LookupSession().propose(context, 2).tokens == (7, 0)
+
+
+def test_of_equal_matches_the_most_recent_wins() -> None:
+    context = [2, 3, 7, 0, 2, 3, 8, 1, 2, 3]
+    assert LookupSession().propose(context, 1).tokens == (8,)
+
+
+def test_repetition_is_drafted_in_full() -> None:
+    assert LookupSession().propose([9, 1, 2, 1, 2, 1, 2], 5).tokens == (1, 2, 1, 2, 1)
+
+
+def test_nothing_is_proposed_without_a_match() -> None:
+    assert LookupSession().propose([1, 2, 3, 4], 4).tokens == ()
+    assert LookupSession().propose([5], 4).tokens == ()
+
+
+def test_sessions_share_nothing() -> None:
+    drafter = LookupDrafter()
+    first, second = drafter.open(SamplingParams()), drafter.open(SamplingParams())
+    assert first.propose([1, 2, 3, 1, 2], 1).tokens == (3,)
+    assert second.propose([1, 2], 1).tokens == ()
+
+
+def test_each_token_is_indexed_once() -> None:
+    class Counting(list[int]):
+        reads = 0
+
+        def __getitem__(self, key):  # type: ignore[no-untyped-def]
+            Counting.reads += 1
+            return list.__getitem__(self, key)
+
+    session = LookupSession()
+    context = Counting(range(1000))
+    session.propose(context, 4)
+    Counting.reads = 0
+    context.append(7)
+    session.propose(context, 4)
+    assert Counting.reads < 20

@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from borrador.draft.model import ModelDrafter, ModelDraftSession
+from borrador.models.scripted import ScriptedModel, ScriptedTarget
+from borrador.sampling.shaping import most_likely, seeded_choice, shape
+from borrador.types import SamplingParams
+
+SIZE = 16
+
+
+class OpenTargets(ScriptedModel):
+    """Remembers the sequences it opened."""
+
+    def __init__(self) -> None:
+        super().__init__(SIZE, seed=4)
+        self.targets: list[ScriptedTarget] = []
+
+    def open(self, context_length: int) -> ScriptedTarget:
+        self.targets.append(super().open(context_length))
+        return self.targets[-1]
+
+
+def make_drafter(model: ScriptedModel, context_length: int = 64, **options: frozenset[int]) -> ModelDrafter:
+    return ModelDrafter("small", model, context_length=context_length, vocabulary_size=SIZE, **options)
+
+
+def greedy_path(model: ScriptedModel, context: Sequence[int], count: int) -> tuple[int, ...]:
+    path = list(context)
+    for _ in range(count):
+        path.append(most_likely(model.logits_after(path)))
+    return tuple(path[len(context) :])
+
+
+def test_greedy_drafts_are_the_models_own_continuation_whatever_was_accepted_before() -> None:
+    model = ScriptedModel(SIZE, seed=4)
+    session = make_drafter(model).open(SamplingParams())
+    context = [1, 2, 3]
+    generator = np.random.default_rng(0)
+    for _ in range(12):
+        draft = session.propose(context, 4)
+        assert draft.tokens == greedy_path(model, context, 4)
+        assert draft.q is None
+        accepted = int(generator.integers(0, 5))
+        committed = [*draft.tokens[:accepted], int(generator.integers(SIZE))]
+        session.observe(committed)
+        context.extend(committed)
+        if len(context) > 50:
+            break
+
+
+def test_the_cache_is_brought_up_to_date_and_not_filled_again() -> None:
+    model = OpenTargets()
+    session = make_drafter(model).open(SamplingParams())
+    first = session.propose([1, 2, 3], 3).tokens
+    before = sum(len(rows.tokens) for rows in model.targets[0].passes)
+    session.propose([1, 2, 3, *first, 7], 1)
+    evaluated = sum(len(rows.tokens) for rows in model.targets[0].passes) - before
+    assert evaluated == 2  # the last drafted token, which was never evaluated, and the bonus token
+
+
+def test_the_next_request_starts_from_what_both_have_in_common() -> None:
+    model = OpenTargets()
+    drafter = make_drafter(model)
+    session = drafter.open(SamplingParams())
+    session.propose([1, 2, 3, 4, 5], 2)
+    session.close()
+    again = drafter.open(SamplingParams())
+    before = sum(len(rows.tokens) for rows in model.targets[0].passes)
+    assert again.propose([1, 2, 3, 9], 1).tokens == greedy_path(model, [1, 2, 3, 9], 1)
+    assert sum(len(rows.tokens) for rows in model.targets[0].passes) - before == 1
+    assert len(model.targets) == 1
+
+
+def test_two_requests_at_once_have_a_sequence_each() -> None:
+    model = OpenTargets()
+    drafter = make_drafter(model)
+    first, second = drafter.open(SamplingParams()), drafter.open(SamplingParams())
+    assert first.propose([1, 2], 2).tokens == greedy_path(model, [1, 2], 2)
+    assert second.propose([3], 2).tokens == greedy_path(model, [3], 2)
+    assert first.propose([1, 2, 5], 2).tokens == greedy_path(model, [1, 2, 5], 2)
+
+
+def test_seeded_drafts_use_the_targets_noise() -> None:
+    model = ScriptedModel(SIZE, seed=4)
+    params = SamplingParams(temperature=0.9, top_p=0.9, seed=77)
+    path = [1, 2]
+    for _ in range(3):
+        path.append(seeded_choice(model.logits_after(path), params, len(path)))
+    draft = make_drafter(model).open(params).propose([1, 2], 3)
+    assert draft.tokens == tuple(path[2:])
+    assert draft.q is None
+
+
+def test_q_is_the_law_that_was_sampled_from() -> None:
+    model = ScriptedModel(SIZE, seed=4)
+    params = SamplingParams(temperature=0.8, top_k=5)
+    draft = make_drafter(model).open(params).propose([1, 2], 3)
+    assert draft.q is not None
+    for index in range(3):
+        law = shape(model.logits_after([1, 2, *draft.tokens[:index]]), params)
+        assert draft.q[index].tolist() == law.over_vocabulary(SIZE).tolist()
+        assert draft.q[index, draft.tokens[index]] > 0.0
+
+
+def test_sampled_drafts_follow_q() -> None:
+    model = ScriptedModel(SIZE, seed=4)
+    session = make_drafter(model).open(SamplingParams(temperature=1.0))
+    draws = 4000
+    counts = np.zeros(SIZE)
+    for _ in range(draws):
+        draft = session.propose([1, 2], 1)
+        counts[draft.tokens[0]] += 1
+    assert draft.q is not None
+    expected = draws * draft.q[0].astype(np.float64)
+    assert ((counts - expected) ** 2 / expected).sum() < 37.7  # chi-square, 15 degrees, p = 0.001
+
+
+@pytest.mark.parametrize(("length", "expected"), [(5, 4), (6, 3), (8, 1), (9, 0), (12, 0)])
+def test_drafts_end_where_the_drafters_context_ends(length: int, expected: int) -> None:
+    session = make_drafter(ScriptedModel(SIZE), context_length=8).open(SamplingParams())
+    assert len(session.propose([1] * length, 4).tokens) == expected
+
+
+def test_nothing_is_drafted_after_an_end_token() -> None:
+    model = ScriptedModel(SIZE, seed=4)
+    end = greedy_path(model, [1, 2], 2)[1]
+    session = make_drafter(model, end_ids=frozenset({end})).open(SamplingParams())
+    assert session.propose([1, 2], 6).tokens[-1] == end
+    assert len(session.propose([1, 2], 6).tokens) <= 2
+
+
+def test_padding_of_the_drafters_vocabulary_is_ignored() -> None:
+    drafter = ModelDrafter("wide", ScriptedModel(40, seed=1), context_length=64, vocabulary_size=SIZE)
+    for params in (SamplingParams(), SamplingParams(temperature=2.0), SamplingParams(temperature=2.0, seed=1)):
+        draft = drafter.open(params).propose([1, 2], 20)
+        assert max(draft.tokens) < SIZE
+
+
+def test_an_interrupted_draft_leaves_a_usable_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = OpenTargets()
+    drafter = make_drafter(model)
+    session = drafter.open(SamplingParams())
+    forward = ScriptedTarget.forward
+    calls = 0
+
+    def interrupted(self: ScriptedTarget, rows):  # type: ignore[no-untyped-def]
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise KeyboardInterrupt
+        return forward(self, rows)
+
+    monkeypatch.setattr(ScriptedTarget, "forward", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        session.propose([1, 2, 3], 5)
+    session.close()
+    again = drafter.open(SamplingParams())
+    assert isinstance(again, ModelDraftSession)
+    assert again.propose([1, 2, 3], 5).tokens == greedy_path(model, [1, 2, 3], 5)
+
+
+def test_closing_the_drafter_closes_its_model() -> None:
+    model = ScriptedModel(SIZE)
+    make_drafter(model).close()
+    assert model.closed
+
+
+def test_measuring_a_step_leaves_nothing_in_the_cache() -> None:
+    model = OpenTargets()
+    drafter = make_drafter(model)
+    assert drafter.step_seconds() > 0.0
+    assert model.targets[0].length == 0
+    assert drafter.open(SamplingParams()).propose([1, 2], 3).tokens == greedy_path(model, [1, 2], 3)
