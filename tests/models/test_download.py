@@ -30,7 +30,8 @@ assert sys.argv[1] == "download" and "--no-deps" in sys.argv and "--only-binary=
 folder, package = sys.argv[-2:]
 if (shop / "slow").exists():
     (pathlib.Path(os.environ["TMPDIR"]) / "unfinished").write_bytes(bytes(1000))
-    time.sleep(60)
+    time.sleep(20)
+    (shop / "finished").touch()
 wheel = shop / (package.split("==")[0].replace("-", "_") + "-1.0-py3-none-any.whl")
 if not wheel.exists():
     print("WARNING: something", file=sys.stderr)
@@ -170,6 +171,7 @@ def test_an_interrupted_download_leaves_nothing_and_no_process(shop: Shop) -> No
     assert shop.leftovers() == []
     with pytest.raises(ProcessLookupError):
         os.kill(int((shop.folder / "pip.pid").read_text()), 0)
+    assert not (shop.folder / "finished").exists()
 
 
 def test_an_interrupt_between_the_parts_leaves_nothing(shop: Shop) -> None:
