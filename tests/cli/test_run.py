@@ -36,6 +36,7 @@ def test_quiet_leaves_standard_error_empty(borrador: Borrador, scripted: Scripte
         (("Sum up:",), b"", "Sum up:"),
         ((), b"A text.\r\nMore.\r\n", "A text.\r\nMore."),
         ((), "\ufeffÜber".encode(), "Über"),
+        ((), b"  indented\n\n", "  indented\n"),
     ],
 )
 def test_argument_and_standard_input_are_joined(

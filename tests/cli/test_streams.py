@@ -49,6 +49,16 @@ def test_closed_pipe_ends_the_program_quietly() -> None:
     process.stderr.close()
 
 
+@pytest.mark.parametrize("words", [("--version",), ("--help",), ("list",), ("run", "Hello")])
+def test_pipe_that_nobody_reads_is_no_error(words: tuple[str, ...]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = start(*words, stdout=writer)
+    os.close(writer)
+    _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (0, b"")
+
+
 def test_interrupt_keeps_what_was_written_and_ends_with_130() -> None:
     process = start("--slow", "run", "Hello")
     assert process.stdout is not None

@@ -25,8 +25,8 @@ def test_fully_accepted_draft_shows_the_bonus_token() -> None:
 
 
 def test_tree_shows_the_rejected_siblings_of_the_accepted_path() -> None:
-    record = make_round(4, (2, 3, 5), 1, 4, parents=(-1, 0, -1))
-    assert describe(record) == 'round   4  lookup   ✓ " capital" ✗ " is" → " Rome" ~ " Paris"'
+    record = make_round(4, (2, 3, 5), 1, 4, parents=(-1, -1, 0))
+    assert describe(record) == 'round   4  lookup   ✓ " capital" ✗ " Paris" → " Rome" ~ " is"'
 
 
 def test_marks_have_a_form_for_terminals_without_unicode() -> None:

@@ -28,10 +28,16 @@ def standard_output() -> TextIO:
     return sys.stdout
 
 
+class _PlainConsole(Console):
+    def on_broken_pipe(self) -> None:
+        """Rich would end the program with exit code 1 here."""
+        raise BrokenPipeError
+
+
 def make_console(stream: TextIO) -> Console:
     """A console with colour on a terminal only, none where NO_COLOR is set; text is printed as it is."""
     terminal = stream.isatty()
-    return Console(
+    return _PlainConsole(
         file=stream,
         force_terminal=terminal,
         color_system="auto" if terminal and not os.environ.get("NO_COLOR") else None,
