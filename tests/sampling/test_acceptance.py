@@ -136,6 +136,7 @@ def test_a_recorded_q_that_was_not_sampled_from_is_noticed() -> None:
     wrong = make_law(51)
     law: dict[tuple[int, ...], float] = defaultdict(float)
     for token in range(VOCABULARY):
+
         def run(noise: Crossroads, token: int = token) -> Verdict:
             return accept_by_rejection([token], wrong(())[None], lambda row: Distribution(None, p(())), noise)
 
