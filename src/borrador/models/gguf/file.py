@@ -20,7 +20,7 @@ from borrador.models.gguf.magic import check_magic
 from borrador.models.gguf.tensors import TensorInfo, read_tensors
 
 MAX_ENTRIES = 65536  # metadata keys, and tensors; the largest real files have a few thousand
-_DEFAULT_ALIGNMENT = 32
+_DEFAULT_ALIGNMENT = 32  # the format asks for a multiple of 8; the engine reads float32 vectors in place
 _MAX_ALIGNMENT = 1 << 20
 
 
@@ -169,7 +169,7 @@ class GgufFile:
         self.tensors = MappingProxyType(read_tensors(cursor, tensor_count, alignment))
 
     def _alignment(self, cursor: Cursor) -> int:
-        alignment = self.integer("general.alignment", _DEFAULT_ALIGNMENT, low=1, high=_MAX_ALIGNMENT)
+        alignment = self.integer("general.alignment", _DEFAULT_ALIGNMENT, low=8, high=_MAX_ALIGNMENT)
         if alignment & (alignment - 1):
             cursor.fail(f"'general.alignment' must be a power of two, got {alignment}")
         return alignment
