@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from borrador.config import EngineConfig
-    from borrador.engine.llm import LLM, load
+    from borrador.engine.llm import LLM
+    from borrador.engine.loading import load
     from borrador.engine.stream import AnswerStream
     from borrador.errors import BorradorError
     from borrador.types import (
@@ -44,7 +45,7 @@ __all__ = [
 _HOMES = {
     "LLM": "borrador.engine.llm",
     "AnswerStream": "borrador.engine.stream",
-    "load": "borrador.engine.llm",
+    "load": "borrador.engine.loading",
     "EngineConfig": "borrador.config",
     "BorradorError": "borrador.errors",
 }

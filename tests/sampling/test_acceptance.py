@@ -60,7 +60,7 @@ def all_outcomes(run: Callable[[Crossroads], Verdict]) -> list[tuple[float, Verd
 def make_law(seed: int, sharpness: float = 1.0) -> Law:
     def law(prefix: tuple[int, ...]) -> Float32Array:
         weights = np.exp(np.random.default_rng((seed, 99, *prefix)).normal(size=VOCABULARY) * sharpness)
-        return (weights / weights.sum()).astype(np.float32)
+        return np.asarray(weights / weights.sum(), np.float32)
 
     return law
 
@@ -70,6 +70,15 @@ def distribution(probabilities: Float32Array, sparse: bool) -> Distribution:
         return Distribution(None, probabilities)
     ids = np.flatnonzero(probabilities).astype(np.int32)
     return Distribution(ids, probabilities[ids])
+
+
+def round_law(p: Law, draft: tuple[int, ...], q: Float32Array, *, sparse: bool) -> list[tuple[float, Verdict]]:
+    rows = [distribution(p(draft[:index]), sparse) for index in range(len(draft) + 1)]
+    return all_outcomes(lambda noise: accept_by_rejection(draft, q, rows.__getitem__, noise))
+
+
+def after(law: Law, context: tuple[int, ...]) -> Law:
+    return lambda prefix: law(context + prefix)
 
 
 def emitted_law(p: Law, q: Law, gamma: int, length: int, *, sparse: bool = False) -> dict[tuple[int, ...], float]:
@@ -82,17 +91,12 @@ def emitted_law(p: Law, q: Law, gamma: int, length: int, *, sparse: bool = False
             result[context[:length]] += weight
             continue
         for draft in itertools.product(range(VOCABULARY), repeat=gamma):
-            laws = [q(context + draft[:index]) for index in range(gamma)]
-            drawn = float(np.prod([float(law[token]) for law, token in zip(laws, draft, strict=True)]))
-
-            def run(noise: Crossroads, draft: tuple[int, ...] = draft, laws: list[Float32Array] = laws) -> Verdict:
-                rows = [distribution(p(context + draft[:index]), sparse) for index in range(gamma + 1)]
-                return accept_by_rejection(draft, np.stack(laws), rows.__getitem__, noise)
-
-            for probability, verdict in all_outcomes(run):
-                tokens = tuple(draft[index] for index in verdict.path)
+            laws = np.stack([q(context + draft[:index]) for index in range(gamma)])
+            drawn = float(np.prod(laws[range(gamma), draft].astype(np.float64)))
+            for probability, verdict in round_law(after(p, context), draft, laws, sparse=sparse):
+                tokens = (*(draft[index] for index in verdict.path), verdict.next_token)
                 if drawn * probability > 0.0:
-                    pending.append((context + (*tokens, verdict.next_token), weight * drawn * probability))
+                    pending.append((context + tokens, weight * drawn * probability))
     return result
 
 

@@ -75,7 +75,7 @@ def run(
 
 def open_llm(model: str, config: EngineConfig, *, quiet: bool) -> LLM:
     """Find the models, fetching those of the catalogue on first use, and load them."""
-    from borrador.engine.llm import load
+    from borrador.engine.loading import load
 
     drafters = expand_specs(config.draft)
     for name in (model, *(name for name in drafters if name not in BUILT_IN)):

@@ -1,18 +1,15 @@
-"""The library's face: load a model, generate, stream."""
+"""The library's face: generate and stream answers. `borrador.engine.loading` builds it from files."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from types import TracebackType
 from typing import Protocol
 
-from borrador.config import DEFAULT_CONTEXT, EngineConfig
-from borrador.draft.model import ModelDrafter
+from borrador.config import DEFAULT_CONTEXT
 from borrador.draft.protocol import Drafter
-from borrador.draft.registry import open_drafters
 from borrador.engine.answer import Answer
 from borrador.engine.controller import Controller, FixedLength
 from borrador.engine.costs import RowCosts, measure_row_costs
@@ -20,12 +17,12 @@ from borrador.engine.proposer import DraftPlan, Proposer
 from borrador.engine.round import RoundState
 from borrador.engine.session import Session
 from borrador.engine.stream import AnswerStream
-from borrador.errors import ContextLengthError, DraftMismatchError, UsageError
+from borrador.errors import ContextLengthError, UsageError
 from borrador.models.prefix import CachedSequence
 from borrador.models.target import Model
 from borrador.sampling.rules import rule_for
 from borrador.text.detokenizer import Detokenizer
-from borrador.text.tokenizer import Tokenizer, first_difference
+from borrador.text.tokenizer import Tokenizer
 from borrador.types import Completion, Message, SamplingParams
 
 Prompt = str | Sequence[Message]
@@ -205,79 +202,3 @@ class LLM:
         steps = {name: drafter.step_seconds() for name, drafter in self._drafters.items()}
         rates = {name: _ACCEPTANCE_OF_MODELS if cost else _ACCEPTANCE_OF_COPIES for name, cost in steps.items()}
         return Controller(self._costs, steps, rates)
-
-
-def load(
-    model: str | Path,
-    draft: str | Sequence[str] = EngineConfig().draft,
-    *,
-    threads: int | None = None,
-    context: int | None = None,
-    draft_tokens: int | None = None,
-) -> LLM:
-    """Load a model and its drafters.
-
-    Args:
-        model: a catalogue name, `hf:OWNER/REPO/FILE.gguf`, or a path.
-        draft: drafters, as `EngineConfig.draft`.
-        threads: as `EngineConfig.threads`.
-        context: as `EngineConfig.context`.
-        draft_tokens: as `EngineConfig.draft_tokens`.
-
-    Raises:
-        UsageError: an option breaks its rule.
-        ModelError: a model is missing, damaged or not supported, or the draft model's vocabulary differs.
-        MemoryLimitError: the model does not fit into memory.
-    """
-    specs = (draft,) if isinstance(draft, str) else tuple(draft)
-    config = EngineConfig(draft=specs, threads=threads, context=context, draft_tokens=draft_tokens)
-    from borrador.models.download import resolve
-    from borrador.models.native import NativeModel
-    from borrador.text.chat_template import ChatTemplate
-
-    with ExitStack() as opened:
-        target = NativeModel.load(resolve(model), threads=config.threads)
-        opened.callback(target.close)
-        metadata: Mapping[str, object] = target.tokenizer_metadata
-        tokenizer = Tokenizer.from_metadata(metadata)
-        context_length = _context_length(config, target.config.context_length)
-
-        def open_model(name: str) -> Drafter:
-            drafter = NativeModel.load(resolve(name), threads=config.threads)
-            opened.callback(drafter.close)
-            other = Tokenizer.from_metadata(drafter.tokenizer_metadata)
-            if (difference := first_difference(tokenizer, other)) is not None:
-                raise DraftMismatchError(
-                    f"a draft model must share the target's vocabulary, {name} does not: {difference}",
-                    "Choose a smaller model of the target's family.",
-                )
-            return ModelDrafter(
-                name,
-                drafter,
-                context_length=min(context_length, drafter.config.context_length),
-                vocabulary_size=target.config.vocabulary_size,
-                end_ids=frozenset(tokenizer.eog_ids),
-            )
-
-        drafters = open_drafters(config.draft, open_model)
-        llm = LLM(
-            target,
-            tokenizer,
-            ChatTemplate.from_metadata(metadata, tokenizer),
-            drafters,
-            context_length=context_length,
-            draft_tokens=config.draft_tokens,
-        )
-        opened.pop_all()
-        return llm
-
-
-def _context_length(config: EngineConfig, limit: int) -> int:
-    if config.context is None:
-        return min(limit, DEFAULT_CONTEXT)
-    if config.context > limit:
-        raise UsageError(
-            f"context must be at most the {limit} tokens this model was trained for, got {config.context}",
-            "Choose a smaller context.",
-        )
-    return config.context

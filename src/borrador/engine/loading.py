@@ -1,0 +1,96 @@
+"""From names of models to an `LLM`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from borrador.config import DEFAULT_CONTEXT, EngineConfig
+from borrador.draft.model import ModelDrafter
+from borrador.draft.registry import open_drafters
+from borrador.engine.llm import LLM
+from borrador.errors import DraftMismatchError, UsageError
+from borrador.models.download import resolve
+from borrador.models.native import NativeModel
+from borrador.text.chat_template import ChatTemplate
+from borrador.text.tokenizer import Tokenizer, first_difference
+
+
+def load(
+    model: str | Path,
+    draft: str | Sequence[str] = EngineConfig().draft,
+    *,
+    threads: int | None = None,
+    context: int | None = None,
+    draft_tokens: int | None = None,
+) -> LLM:
+    """Load a model and its drafters.
+
+    Args:
+        model: a catalogue name, `hf:OWNER/REPO/FILE.gguf`, or a path.
+        draft: drafters, as `EngineConfig.draft`.
+        threads: as `EngineConfig.threads`.
+        context: as `EngineConfig.context`.
+        draft_tokens: as `EngineConfig.draft_tokens`.
+
+    Raises:
+        UsageError: an option breaks its rule.
+        ModelError: a model is missing, damaged or not supported.
+        DraftMismatchError: a draft model does not share the target's vocabulary.
+        MemoryLimitError: the models do not fit into memory.
+    """
+    specs = (draft,) if isinstance(draft, str) else tuple(draft)
+    config = EngineConfig(draft=specs, threads=threads, context=context, draft_tokens=draft_tokens)
+    with ExitStack() as on_failure:
+        target = NativeModel.load(resolve(model), config.threads)
+        on_failure.callback(target.close)
+        tokenizer = Tokenizer.from_metadata(target.metadata)
+        context_length = _context_length(config.context, target.config.context_length)
+
+        def open_model(name: str) -> ModelDrafter:
+            return _open_draft_model(name, config.threads, tokenizer, target.config.vocabulary_size, context_length)
+
+        drafters = open_drafters(config.draft, open_model)
+        for drafter in drafters:
+            on_failure.callback(drafter.close)
+        template = ChatTemplate.from_metadata(target.metadata, tokenizer)
+        llm = LLM(
+            target, tokenizer, template, drafters, context_length=context_length, draft_tokens=config.draft_tokens
+        )
+        on_failure.pop_all()
+        return llm
+
+
+def _open_draft_model(
+    name: str, threads: int | None, tokenizer: Tokenizer, vocabulary_size: int, context_length: int
+) -> ModelDrafter:
+    model = NativeModel.load(resolve(name), threads)
+    try:
+        difference = first_difference(tokenizer, Tokenizer.from_metadata(model.metadata))
+        if difference is not None:
+            raise DraftMismatchError(
+                f"a draft model must share the target's vocabulary, {name} does not: {difference}",
+                "Choose a smaller model of the target's family.",
+            )
+    except BaseException:
+        model.close()
+        raise
+    return ModelDrafter(
+        name,
+        model,
+        context_length=min(context_length, model.config.context_length),
+        vocabulary_size=vocabulary_size,
+        end_ids=tokenizer.eog_ids,
+    )
+
+
+def _context_length(wanted: int | None, limit: int) -> int:
+    if wanted is None:
+        return min(limit, DEFAULT_CONTEXT)
+    if wanted > limit:
+        raise UsageError(
+            f"context must be at most the {limit} tokens this model was trained for, got {wanted}",
+            "Choose a smaller context.",
+        )
+    return wanted
