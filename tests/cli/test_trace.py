@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.cli.conftest import Borrador
 from tests.cli.scripted_llm import ANSWER, PIECES, ROUNDS, ScriptedLLM, make_round
@@ -27,6 +29,19 @@ def test_fully_accepted_draft_shows_the_bonus_token() -> None:
 def test_tree_shows_the_rejected_siblings_of_the_accepted_path() -> None:
     record = make_round(4, (2, 3, 5), 1, 4, parents=(-1, -1, 0))
     assert describe(record) == 'round   4  lookup   ✓ " capital" ✗ " Paris" → " Rome" ~ " is"'
+
+
+def end_after(record: RoundRecord, count: int) -> RoundRecord:
+    return replace(record, committed=record.committed[:count], origins=record.origins[:count])
+
+
+def test_end_of_generation_token_is_shown_as_no_part_of_the_text() -> None:
+    assert describe(end_after(ROUNDS[0], 0)) == 'round   1  none     | "The"'
+    assert describe(end_after(ROUNDS[1], 2)) == ('round   2  lookup   ✓ " capital" ✓ " is" ✗ " Paris" | " Rome" ~ ","')
+
+
+def test_tokens_behind_the_end_are_shown_as_no_part_of_the_text() -> None:
+    assert describe(end_after(ROUNDS[1], 1)) == ('round   2  lookup   ✓ " capital" | " is" | " Rome" ~ " Paris" ~ ","')
 
 
 def test_marks_have_a_form_for_terminals_without_unicode() -> None:

@@ -23,10 +23,11 @@ class Marks:
     bonus: str = "+"
     plain: str = "="
     untested: str = "~"
+    ended: str = "|"
 
     @property
     def all(self) -> str:
-        return self.accepted + self.rejected + self.arrow + self.bonus + self.plain + self.untested
+        return self.accepted + self.rejected + self.arrow + self.bonus + self.plain + self.untested + self.ended
 
 
 UNICODE_MARKS = Marks()
@@ -46,6 +47,8 @@ def describe_marks(marks: Marks) -> Text:
         (f"{marks.bonus} bonus token", "cyan"),
         "  ",
         f"{marks.plain} nothing proposed",
+        "  ",
+        (f"{marks.ended} not part of the text", "dim"),
     )
 
 
@@ -59,10 +62,14 @@ def describe_round(record: RoundRecord, piece: Piece, marks: Marks = UNICODE_MAR
     """
     line = Text(f"round {record.number:>3}  {record.draft.drafter:<8}")
     accepted, missed, untested = _sort_proposed(record)
-    _append(line, marks.accepted, accepted, piece, "green")
+    own = record.verdict.next_token
+    count = len(record.committed)
+    _append(line, marks.accepted, accepted[:count], piece, "green")
     _append(line, marks.rejected, missed, piece, "red")
-    mark, style = _own_mark(record, marks)
-    _append(line, mark, (record.verdict.next_token,), piece, style)
+    if count > len(accepted):
+        mark, style = _own_mark(record, marks)
+        _append(line, mark, (own,), piece, style)
+    _append(line, marks.ended, (*accepted, own)[count:], piece, "dim")
     _append(line, marks.untested, untested, piece, "dim")
     return line.append(f"  [draft {record.draft_s * 1e3:.1f} ms, pass {record.forward_s * 1e3:.1f} ms]", style="dim")
 
@@ -72,7 +79,8 @@ def _sort_proposed(record: RoundRecord) -> tuple[list[int], list[int], list[int]
     tokens, path = record.draft.tokens, record.verdict.path
     parents = record.draft.parents or range(-1, len(tokens) - 1)
     last = path[-1] if path else -1
-    missed = [index for index in range(len(tokens)) if parents[index] == last]
+    ended = len(record.committed) < len(path)
+    missed = [index for index in range(len(tokens)) if parents[index] == last and not ended]
     reached = {*path, *missed}
     untested = [index for index in range(len(tokens)) if index not in reached]
     return _pick(tokens, path), _pick(tokens, missed), _pick(tokens, untested)
