@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
-#include <numeric>
 #include <stdexcept>
 
 namespace borrador {
@@ -101,70 +101,82 @@ std::vector<std::int32_t> at_least(const float* logits, std::size_t size, float 
     return ids;
 }
 
-std::size_t depth_bin(float depth, float bins_per_nat, std::size_t deepest) {
-    const float bin = depth * bins_per_nat;
-    return bin < static_cast<float>(deepest) ? static_cast<std::size_t>(bin) : deepest;
+constexpr float kBinsPerNat = 16.0f;
+constexpr std::size_t kDeepestBin = 32 * 16;
+
+std::size_t depth_bin(float depth) {
+    const float bin = depth * kBinsPerNat;
+    return bin < static_cast<float>(kDeepestBin) ? static_cast<std::size_t>(bin) : kDeepestBin;
 }
 
-// The k most likely ids, most likely first.
+// The k most likely ids, most likely first. At least k logits reach the k-th largest of the small blocks' maxima, so only
+// blocks that reach it are read twice.
 std::vector<std::int32_t> most_likely(const float* logits, std::size_t size, std::size_t k) {
-    const MoreLikely more_likely{logits};
+    constexpr std::size_t kSmall = 4 * kLanes;
     if (k == 0) return {};
-    if (k >= size / 8) {  // a heap would be slower than selecting
-        std::vector<std::int32_t> ids = at_least(logits, size, kLowest);
-        k = std::min(k, ids.size());
-        std::nth_element(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(k), ids.end(), more_likely);
-        ids.resize(k);
-        std::sort(ids.begin(), ids.end(), more_likely);
-        return ids;
+    float floor = kLowest;
+    std::vector<float> maxima((size + kSmall - 1) / kSmall);
+    if (k < maxima.size()) {
+        for (std::size_t b = 0; b < maxima.size(); ++b)
+            maxima[b] = block_max(logits + b * kSmall, std::min(kSmall, size - b * kSmall));
+        std::vector<float> ranked = maxima;
+        const auto kth = ranked.begin() + static_cast<std::ptrdiff_t>(k - 1);
+        std::nth_element(ranked.begin(), kth, ranked.end(), std::greater<>{});
+        floor = std::max(*kth, kLowest);
+    } else {
+        std::fill(maxima.begin(), maxima.end(), floor);
     }
-    std::vector<std::int32_t> heap;  // its front is the least likely of the k best so far
-    heap.reserve(k + 1);
-    for (std::size_t start = 0; start < size; start += kBlock) {
-        const std::size_t end = std::min(start + kBlock, size);
-        if (heap.size() == k && !(block_max(logits + start, end - start) > logits[heap.front()])) continue;
-        for (std::size_t i = start; i < end; ++i) {
-            if (!(logits[i] > (heap.size() == k ? logits[heap.front()] : kNever))) continue;
-            heap.push_back(static_cast<std::int32_t>(i));
-            std::push_heap(heap.begin(), heap.end(), more_likely);
-            if (heap.size() <= k) continue;
-            std::pop_heap(heap.begin(), heap.end(), more_likely);
-            heap.pop_back();
-        }
+    std::vector<std::int32_t> ids;
+    for (std::size_t b = 0; b < maxima.size(); ++b) {
+        if (maxima[b] < floor) continue;
+        for (std::size_t i = b * kSmall; i < std::min(b * kSmall + kSmall, size); ++i)
+            if (logits[i] >= floor) ids.push_back(static_cast<std::int32_t>(i));
     }
-    std::sort_heap(heap.begin(), heap.end(), more_likely);
-    return heap;
+    const auto end = ids.begin() + static_cast<std::ptrdiff_t>(std::min(k, ids.size()));
+    std::nth_element(ids.begin(), end, ids.end(), MoreLikely{logits});
+    std::sort(ids.begin(), end, MoreLikely{logits});
+    ids.erase(end, ids.end());
+    return ids;
 }
 
-// The fewest most likely ids that reach top_p of the whole vocabulary. A histogram of the mass by depth below the
-// largest logit finds the bin in which the cut falls, so that only that bin is sorted.
-std::vector<std::int32_t> nucleus(const float* logits, std::size_t size, float largest, double top_p) {
-    constexpr float kBinsPerNat = 16.0f;
-    double mass[32 * 16 + 1] = {};
-    constexpr std::size_t kDeepest = std::size(mass) - 1;
+double weight_of_all(const float* logits, std::size_t size, float largest) {
+    double total = 0.0;
     float weights[kBlock];
     for (std::size_t start = 0; start < size; start += kBlock) {
         const std::size_t count = std::min(kBlock, size - start);
         for (std::size_t i = 0; i < count; ++i) weights[i] = exp_nonpositive(logits[start + i] - largest);
-        for (std::size_t i = 0; i < count; ++i)
-            if (weights[i] > 0.0f) mass[depth_bin(largest - logits[start + i], kBinsPerNat, kDeepest)] += weights[i];
+        total += sum(weights, count);
     }
-    const double wanted = top_p * std::accumulate(std::begin(mass), std::end(mass), 0.0);
+    return total;
+}
+
+// Cuts ids after the fewest most likely ones whose mass reaches `wanted`; false where all of them do not. A histogram of
+// the mass by depth below the largest logit finds the bin in which the cut falls, so that only that bin is sorted.
+bool cut_at_mass(const float* logits, float largest, double wanted, std::vector<std::int32_t>& ids) {
+    double mass[kDeepestBin + 1] = {};
+    for (const std::int32_t id : ids)
+        mass[depth_bin(largest - logits[id])] += static_cast<double>(exp_nonpositive(logits[id] - largest));
     double above = 0.0;
     std::size_t bin = 0;
-    while (bin < kDeepest && above + mass[bin] < wanted) above += mass[bin++];
-    const float floor = bin < kDeepest ? largest - static_cast<float>(bin + 1) / kBinsPerNat : kLowest;
-    std::vector<std::int32_t> ids = at_least(logits, size, floor);
-    const auto edge = std::partition(ids.begin(), ids.end(), [&](std::int32_t id) {
-        return depth_bin(largest - logits[id], kBinsPerNat, kDeepest) < bin;
-    });
-    std::sort(edge, ids.end(), MoreLikely{logits});
-    for (auto id = edge; id != ids.end(); ++id) {
-        above += static_cast<double>(exp_nonpositive(logits[*id] - largest));
-        if (above < wanted) continue;
-        ids.erase(id + 1, ids.end());
-        break;
-    }
+    for (; bin <= kDeepestBin && above + mass[bin] < wanted; ++bin) above += mass[bin];
+    if (bin > kDeepestBin) return false;
+    const auto bin_of = [&](std::int32_t id) { return depth_bin(largest - logits[id]); };
+    const auto edge = std::partition(ids.begin(), ids.end(), [&](std::int32_t id) { return bin_of(id) < bin; });
+    const auto end = std::partition(edge, ids.end(), [&](std::int32_t id) { return bin_of(id) == bin; });
+    std::sort(edge, end, MoreLikely{logits});
+    auto cut = edge;
+    for (; cut != end && above < wanted; ++cut) above += static_cast<double>(exp_nonpositive(logits[*cut] - largest));
+    ids.erase(cut, ids.end());
+    return true;
+}
+
+// The fewest most likely ids that reach top_p of the whole vocabulary; nearly always they are not deep below the first.
+std::vector<std::int32_t> nucleus(const float* logits, std::size_t size, float largest, double top_p) {
+    const double wanted = top_p * weight_of_all(logits, size, largest);
+    std::vector<std::int32_t> ids = at_least(logits, size, largest - 8.0f);
+    if (cut_at_mass(logits, largest, wanted, ids)) return ids;
+    ids = at_least(logits, size, kLowest);
+    cut_at_mass(logits, largest, wanted, ids);
     return ids;
 }
 
