@@ -54,7 +54,7 @@ def most_likely(logits: Float32Array) -> int:
         ModelError: no logit is finite, or one is infinite.
     """
     try:
-        return _native.argmax(logits)
+        return int(_native.argmax(logits[np.newaxis])[0])
     except ValueError as error:
         raise _not_finite() from error
 
@@ -66,7 +66,7 @@ def shape(logits: Float32Array, params: SamplingParams) -> Distribution:
         ModelError: no logit is finite, or one is infinite.
     """
     try:
-        ids, probabilities = _native.shape(logits, params.temperature, params.top_k, params.top_p, params.min_p)
+        ids, probabilities = _native.shape(logits, _shape_of(params))
     except ValueError as error:
         raise _not_finite() from error
     return Distribution(ids if len(ids) else None, probabilities)
@@ -85,11 +85,13 @@ def seeded_choice(logits: Float32Array, params: SamplingParams, position: int) -
     """
     assert params.seed is not None
     try:
-        return _native.pick_seeded(
-            logits, params.temperature, params.top_k, params.top_p, params.min_p, params.seed, position
-        )
+        return _native.pick_seeded(logits, _shape_of(params), params.seed, position)
     except ValueError as error:
         raise _not_finite() from error
+
+
+def _shape_of(params: SamplingParams) -> _native.Shape:
+    return _native.Shape(temperature=params.temperature, top_k=params.top_k, top_p=params.top_p, min_p=params.min_p)
 
 
 def _not_finite() -> ModelError:
