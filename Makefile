@@ -7,7 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 SOURCES := CMakeLists.txt pyproject.toml $(shell find native src -type f -not -name '*.pyc' 2>/dev/null)
-PROMPT ?= Repeat these lines twice, word for word:\nA draft is cheap to write.\nA draft is quick to check.\nThe answer stays the same.
+PROMPT ?= Correct the spelling and return the whole text: The museeum is opend from Tuesday to Sunday. \
+  Visiters can leave their bags at the entrance. Children do not pay.
 MODEL ?= smollm2-135m
 DRAFT ?= auto
 
@@ -15,7 +16,7 @@ DRAFT ?= auto
 .DEFAULT_GOAL := run
 
 run: install
-	@printf '%b' '$(PROMPT)' | $(BIN)/borrador run --trace --max-tokens 96
+	$(BIN)/borrador run --trace --max-tokens 96 '$(PROMPT)' < /dev/null
 
 install: $(VENV)/.installed
 
