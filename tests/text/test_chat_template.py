@@ -189,6 +189,13 @@ def test_the_insides_of_functions_are_not_shown(attribute: str) -> None:
     assert render("{{ [raise_exception] | map(attribute='" + attribute + "') | list }}") == "[Undefined]"
 
 
+def test_the_text_is_bounded_by_the_messages() -> None:
+    source = "{% for i in range(20) %}" + "x" * 100_000 + "{% endfor %}"
+    with pytest.raises(ModelError, match="its text has more than 1048656 characters"):
+        render(source)
+    assert len(render(source, [{"role": "user", "content": "x" * 100_000}])) == 2_000_000
+
+
 GROW = "{% set ns = namespace(x=['x']) %}{% for i in range(70) %}{% set ns.x = EXPRESSION %}{% endfor %}"
 
 

@@ -16,6 +16,7 @@ from borrador.text.tokenizer import Tokenizer, first_difference
 
 BYTE_LEVEL = Tokenizer.from_metadata(byte_level())
 SENTENCEPIECE = Tokenizer.from_metadata(sentencepiece())
+COUNT = BYTE_LEVEL.vocabulary_size
 
 
 def pieces(tokenizer: Tokenizer, text: str, *, specials: bool = False) -> list[str]:
@@ -59,6 +60,11 @@ def test_other_names_of_a_pre_tokenizer_mean_the_same(alias: str, name: str) -> 
     text = "it's 12345 $x\n\n y"
     renamed, plain = (Tokenizer.from_metadata(byte_level(pre)) for pre in (alias, name))
     assert renamed.encode(text, specials=False) == plain.encode(text, specials=False)
+
+
+def test_a_pair_listed_twice_has_its_first_rank() -> None:
+    twice = Tokenizer.from_metadata(byte_level(pairs=["a b", "b c"], merges=["a b", "b c", "a b"]))
+    assert pieces(twice, "abc") == ["ab", "c"]
 
 
 def test_a_byte_without_a_token_is_left_out_and_parts_its_neighbours() -> None:
@@ -195,6 +201,12 @@ def test_token_bytes_are_what_the_text_gets() -> None:
     assert SENTENCEPIECE.token_bytes(SENTENCEPIECE.vocabulary.index("▁ab")) == b" ab"
 
 
+def test_an_unused_token_gives_no_text() -> None:
+    row = padded(1)
+    assert row.token_bytes(COUNT) == b""
+    assert row.token_text(COUNT) == f"[PAD{COUNT}]"
+
+
 def test_token_text_is_readable() -> None:
     assert BYTE_LEVEL.token_text(BYTE_LEVEL.vocabulary.index("Ġthe")) == " the"
     assert BYTE_LEVEL.token_text(BYTE_LEVEL.vocabulary.index("<|im_end|>")) == "<|im_end|>"
@@ -244,8 +256,6 @@ def test_a_token_the_other_vocabulary_lacks_is_a_difference() -> None:
 
 
 # Damaged files -----------------------------------------------------------------------------------------------------
-
-COUNT = BYTE_LEVEL.vocabulary_size
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from borrador.text.vocabulary import TokenKind
 NORMAL, UNKNOWN, CONTROL = TokenKind.NORMAL, TokenKind.UNKNOWN, TokenKind.CONTROL
 USER_DEFINED, UNUSED, BYTE = TokenKind.USER_DEFINED, TokenKind.UNUSED, TokenKind.BYTE
 
-_MERGES = ["t h", "th e", "Ġ the", "h e", "l l", "he ll", "hell o", "1 2", "12 3", "Ċ Ċ"]
+_MERGES = ["t h", "th e", "Ġ the", "h e", "l l", "he ll", "hell o", "1 2", "12 3", "123 4", "Ċ Ċ"]
 
 
 def byte_level(pre: str = "qwen2", pairs: list[str] | None = None, **more: Any) -> dict[str, Any]:

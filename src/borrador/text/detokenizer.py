@@ -31,6 +31,4 @@ class Detokenizer:
 
     def flush(self) -> str:
         """What is held back at the end of the stream: U+FFFD for an incomplete character, else nothing."""
-        text = self._decoder.decode(b"", final=True)
-        self._decoder.reset()
-        return text
+        return self._decoder.decode(b"", final=True)
