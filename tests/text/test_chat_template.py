@@ -239,4 +239,4 @@ def test_no_work_without_end(source: str) -> None:
     start = time.monotonic()
     with pytest.raises(ModelError):
         ChatTemplate(source, time_limit_s=0.3).render(HELLO)
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < 10
