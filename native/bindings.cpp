@@ -4,6 +4,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <limits>
 #include <stdexcept>
 
 #include "cpu.h"
@@ -40,10 +42,19 @@ std::vector<std::string> available_isas() {
 }
 
 template <class T>
+nb::capsule owner_of(std::vector<T>* values) {
+  return nb::capsule(values, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+}
+
+template <class T>
 nb::ndarray<nb::numpy, T, nb::ndim<1>> owned(std::vector<T>&& values) {
   auto* kept = new std::vector<T>(std::move(values));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return {kept->data(), {kept->size()}, owner};
+  return {kept->data(), {kept->size()}, owner_of(kept)};
+}
+
+nb::ndarray<nb::numpy, float, nb::ndim<2>> owned_rows(std::vector<float>&& values, size_t rows) {
+  auto* kept = new std::vector<float>(std::move(values));
+  return {kept->data(), {rows, rows ? kept->size() / rows : 0}, owner_of(kept)};
 }
 
 auto forward(Transformer& model, const std::vector<KvCache*>& caches, const Ints& cache_of_row, const Ints& tokens, const Ints& parents,
@@ -74,6 +85,46 @@ auto argmax_rows(const FloatRows& logits) {
   std::vector<int32_t> best(logits.shape(0));
   for (size_t i = 0; i < best.size(); ++i) best[i] = argmax(row_of(logits, i), logits.shape(1));
   return owned(std::move(best));
+}
+
+// A matrix straight from its GGUF bytes times rows of activations, the way a pass does it. The output is filled with
+// not-a-number first, so that a value the kernel forgets to write shows.
+auto multiply(const std::string& isa, uint32_t format, size_t rows, size_t columns, const Bytes& data, const FloatRows& x, size_t threads) {
+  const KernelTable& kernels = kernels_for(parse_isa(isa));
+  Matrix matrix{Format(format), rows, columns};
+  if (!is_supported(format) || gguf_bytes(matrix.format, rows, columns) != data.shape(0) || x.shape(1) != columns)
+    throw std::invalid_argument("matrix and activations do not fit together");
+  const auto pool = shared_pool(threads);
+  PageBuffer packed(matrix.bytes(), PageBuffer::Pages::normal);
+  matrix.data = packed.data();
+  std::lock_guard guard(pool->pass);
+  repack(data.data(), matrix, pool->pool);
+  const size_t count = x.shape(0), groups = matrix.padded_groups();
+  std::vector<float> values(count * columns), out(count * matrix.padded_rows(), std::numeric_limits<float>::quiet_NaN());
+  std::vector<uint8_t> activations(count * groups * activation_bytes_per_row_group);
+  for (size_t row = 0; row < count; ++row) std::copy_n(row_of(x, row), columns, values.data() + row * columns);
+  if (matrix.quantised()) quantise_tiles(kernels, values.data(), columns, 0, count, count, activations.data());
+  const auto* input = matrix.quantised() ? activations.data() : reinterpret_cast<const uint8_t*>(values.data());
+  pool->pool.for_range(matrix.strips(), 1, [&](size_t begin, size_t end, size_t) {
+    kernels.matmul(matrix.format, matrix.data, matrix.blocks_per_strip(), begin, end, input, count, out.data(), matrix.padded_rows());
+  });
+  std::vector<float> dense(count * rows);
+  for (size_t row = 0; row < count; ++row) std::copy_n(out.data() + row * matrix.padded_rows(), rows, dense.data() + row * rows);
+  return owned_rows(std::move(dense), count);
+}
+
+// The rows of a matrix as the embedding look-up sees them.
+auto dequantise(uint32_t format, size_t rows, size_t columns, const Bytes& data) {
+  Matrix matrix{Format(format), rows, columns};
+  if (!is_supported(format) || gguf_bytes(matrix.format, rows, columns) != data.shape(0)) throw std::invalid_argument("wrong size of data");
+  const auto pool = shared_pool(1);
+  PageBuffer packed(matrix.bytes(), PageBuffer::Pages::normal);
+  matrix.data = packed.data();
+  std::lock_guard guard(pool->pass);
+  repack(data.data(), matrix, pool->pool);
+  std::vector<float> values(rows * columns);
+  for (size_t row = 0; row < rows; ++row) matrix.row(row, values.data() + row * columns);
+  return owned_rows(std::move(values), rows);
 }
 
 void bind_engine(nb::module_& m) {
@@ -124,6 +175,8 @@ void bind_engine(nb::module_& m) {
 
   m.def("packed_bytes", [](uint32_t format, size_t rows, size_t columns) { return Matrix{Format(format), rows, columns}.bytes(); }, "format"_a, "rows"_a,
         "columns"_a);
+  m.def("multiply", &multiply, "isa"_a, "format"_a, "rows"_a, "columns"_a, "data"_a, "x"_a, "threads"_a = 1);
+  m.def("dequantise", &dequantise, "format"_a, "rows"_a, "columns"_a, "data"_a);
   m.def("available_isas", &available_isas);
   m.def("usable_cores", &usable_cores);
   m.def("read_bandwidth", &read_bandwidth, "threads"_a, "bytes"_a, "repeats"_a = 5, nb::call_guard<nb::gil_scoped_release>());

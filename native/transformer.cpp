@@ -50,7 +50,7 @@ Transformer::Transformer(const ModelShape& shape, size_t arena_bytes, size_t thr
   up_ = floats(slice_limit * ffn);
   mixed_ = floats(slice_limit * ffn);
   rope_ = floats(slice_limit * shape.rope_dim);
-  const size_t most_groups = round_up(std::max({shape.width, shape.ffn_width, queries}), 2 * group) / group;
+  const size_t most_groups = activation_groups(std::max({shape.width, shape.ffn_width, queries}));
   activations_ = PageBuffer(slice_limit * most_groups * activation_bytes_per_row_group, PageBuffer::Pages::normal);
 }
 
@@ -279,7 +279,7 @@ void Transformer::ffn_block(const Layer& layer) {
   normalise_rows(layer.ffn_norm, layer.gate.quantised() || layer.up.quantised());
   multiply(projections, normed_.as<float>(), slice_rows_);
   const bool quantised = layer.down.quantised();
-  const size_t groups = quantised ? layer.down.padded_groups() : (width + group - 1) / group;
+  const size_t groups = activation_groups(width);
   const size_t pieces = (groups + groups_per_piece - 1) / groups_per_piece;
   threads_->pool.for_range(slice_rows_ * pieces, pieces > 1 ? 1 : 4, [&](size_t from, size_t to, size_t) {
     for (size_t item = from; item < to; ++item) {
@@ -288,9 +288,8 @@ void Transformer::ffn_block(const Layer& layer) {
       float* mixed = mixed_.as<float>() + row * width;
       if (begin < end) kernels_.silu_mul(gate_.as<float>() + row * stride + begin, up_.as<float>() + row * stride + begin, end - begin, mixed + begin);
       if (!quantised) continue;
-      const size_t tile = row / kernels_.tile_rows, tile_first = tile * kernels_.tile_rows;
-      uint8_t* activations = activations_.data() + tile_first * groups * activation_bytes_per_row_group;
-      kernels_.quantise(mixed, width, first, last, activations, row - tile_first, std::min(kernels_.tile_rows, slice_rows_ - tile_first));
+      const TilePlace place = place_row(kernels_, width, row, slice_rows_);
+      kernels_.quantise(mixed, width, first, last, activations_.data() + place.offset, place.row, place.rows);
     }
   });
   const Job output[] = {{&layer.down, delta_.as<float>()}};
@@ -300,28 +299,19 @@ void Transformer::ffn_block(const Layer& layer) {
 // Takes up the last block's output, then writes the norm of every row, quantised where the next matrices ask for it.
 void Transformer::normalise_rows(const std::vector<float>& weight, bool quantised) {
   const size_t width = shape_.width, stride = round_up(width, lanes);
-  const size_t groups = round_up(width, 2 * group) / group;
   threads_->pool.for_range(slice_rows_, 1, [&](size_t from, size_t to, size_t) {
     for (size_t row = from; row < to; ++row) {
       float *state = state_.as<float>() + row * width, *normed = normed_.as<float>() + row * width;
       if (residual_) kernels_.add(state, delta_.as<float>() + row * stride, width);
       kernels_.rms_norm(state, weight.data(), width, shape_.norm_epsilon, normed);
-      if (!quantised) continue;
-      const size_t tile_first = row / kernels_.tile_rows * kernels_.tile_rows;
-      kernels_.quantise(normed, width, 0, groups, activations_.data() + tile_first * groups * activation_bytes_per_row_group, row - tile_first,
-                        std::min(kernels_.tile_rows, slice_rows_ - tile_first));
+      if (quantised) quantise_tiles(kernels_, normed_.as<float>(), width, row, row + 1, slice_rows_, activations_.data());
     }
   });
 }
 
 void Transformer::quantise_rows(const float* values, size_t columns, size_t rows) {
-  const size_t groups = round_up(columns, 2 * group) / group;
   threads_->pool.for_range(rows, 1, [&](size_t from, size_t to, size_t) {
-    for (size_t row = from; row < to; ++row) {
-      const size_t tile_first = row / kernels_.tile_rows * kernels_.tile_rows;
-      kernels_.quantise(values + row * columns, columns, 0, groups, activations_.data() + tile_first * groups * activation_bytes_per_row_group,
-                        row - tile_first, std::min(kernels_.tile_rows, rows - tile_first));
-    }
+    quantise_tiles(kernels_, values, columns, from, to, rows, activations_.data());
   });
 }
 

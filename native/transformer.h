@@ -116,7 +116,6 @@ class Transformer {
   bool residual_ = false;  // delta_ holds a block's output that state_ has not taken up yet
   PageBuffer state_, normed_, query_, key_, value_, attended_, delta_, gate_, up_, mixed_, activations_, rope_;
   std::vector<float> logits_, hidden_;
-  std::vector<uint8_t> output_activations_;
 };
 
 }  // namespace borrador

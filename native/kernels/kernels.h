@@ -46,4 +46,17 @@ const KernelTable& avx512vnni_kernels();
 
 const KernelTable& kernels_for(Isa isa);
 
+// Quantises rows [begin, end) of `count` rows of activations into the tiles that matmul reads. Rows hold `columns`
+// values; every row gets the same bits whatever the others are.
+void quantise_tiles(const KernelTable& kernels, const float* values, size_t columns, size_t begin, size_t end, size_t count, uint8_t* activations);
+
+// Where row `row` of `count` belongs: its tile's place, its place in the tile and the tile's rows.
+struct TilePlace {
+  size_t offset, row, rows;
+};
+TilePlace place_row(const KernelTable& kernels, size_t columns, size_t row, size_t count);
+
+// Groups of activations that a row of `columns` values is padded to.
+inline size_t activation_groups(size_t columns) { return (columns + 2 * group - 1) / (2 * group) * 2; }
+
 }  // namespace borrador

@@ -103,10 +103,16 @@ class NativeModel:
             np.repeat(np.arange(len(batch), dtype=np.int32), counts),
             np.concatenate([rows.tokens for _, rows in batch]),
             np.concatenate(
-                [np.where(r.parents < 0, -1, r.parents + s).astype(np.int32) for (_, r), s in zip(batch, starts, strict=True)]
+                [
+                    np.where(r.parents < 0, -1, r.parents + s).astype(np.int32)
+                    for (_, r), s in zip(batch, starts, strict=True)
+                ]
             ),
             np.concatenate(
-                [np.arange(s + r.logits_from, s + len(r.tokens), dtype=np.int32) for (_, r), s in zip(batch, starts, strict=True)]
+                [
+                    np.arange(s + r.logits_from, s + len(r.tokens), dtype=np.int32)
+                    for (_, r), s in zip(batch, starts, strict=True)
+                ]
             ),
         )
 
@@ -200,7 +206,8 @@ def _wanted_isa() -> str:
     known = _native.available_isas()
     if wanted and wanted not in known:
         raise UsageError(
-            f"BORRADOR_ISA must be one of {', '.join(known)} on this machine, got {wanted!r}", "Unset it for the best one."
+            f"BORRADOR_ISA must be one of {', '.join(known)} on this machine, got {wanted!r}",
+            "Unset it for the best one.",
         )
     return wanted
 
@@ -231,5 +238,3 @@ def _place(tensor: str) -> tuple[int, str]:
         return -1, name
     _, layer, role = name.split(".", 2)
     return int(layer), role
-
-

@@ -1,0 +1,123 @@
+"""The matmul of every format and instruction set against float64, and equal bits whatever shares the pass."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from gguf import GGMLQuantizationType
+from gguf.quants import quantize
+from numpy.typing import NDArray
+
+from borrador import _native
+from borrador.models.gguf import TensorFormat
+from tests.reference import dequantize
+from tests.tiny_gguf import random_blocks
+
+FORMATS = list(TensorFormat)
+ISAS = _native.available_isas()
+
+
+def matrix_bytes(stored_as: TensorFormat, rows: int, columns: int, seed: int = 0) -> NDArray[np.uint8]:
+    random = np.random.default_rng(seed)
+    if stored_as in (TensorFormat.F32, TensorFormat.F16, TensorFormat.BF16):
+        values = random.standard_normal(rows * columns).astype(np.float32)
+        if stored_as is TensorFormat.F32:
+            return values.view(np.uint8)
+        if stored_as is TensorFormat.F16:
+            return values.astype(np.float16).view(np.uint8)
+        return (values.view(np.uint32) >> 16).astype(np.uint16).view(np.uint8)
+    if stored_as.block_size == 256:
+        return random_blocks(random, (rows, columns), stored_as, 1.0).reshape(-1)
+    values = random.standard_normal((rows, columns)).astype(np.float32)
+    return np.ascontiguousarray(quantize(values, GGMLQuantizationType(int(stored_as)))).reshape(-1)
+
+
+def fitting_columns(stored_as: TensorFormat) -> tuple[int, ...]:
+    """Row lengths that are and are not a multiple of 256, of 64 and of 32."""
+    if stored_as.block_size == 256:
+        return (256, 768)
+    if stored_as.block_size == 32:
+        return (32, 96, 256, 576)
+    return (1, 17, 48, 256)
+
+
+def quantised(x: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Activations as the kernels see them: int8 with one scale for 32, rounded to nearest even."""
+    padded = np.zeros((len(x), -(-x.shape[1] // 32) * 32), np.float32)
+    padded[:, : x.shape[1]] = x
+    groups = padded.reshape(len(x), -1, 32)
+    largest = np.abs(groups).max(-1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        inverse = np.where(largest > 0, np.float32(127) / largest, np.float32(0)).astype(np.float32)
+    values = np.rint(groups * inverse).astype(np.float64) * (largest / np.float32(127)).astype(np.float64)
+    return values.reshape(len(x), -1)[:, : x.shape[1]]
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("stored_as", FORMATS, ids=lambda f: f.name)
+def test_products_agree_with_float64(stored_as: TensorFormat, isa: str) -> None:
+    for columns in fitting_columns(stored_as):
+        for rows, count in ((16, 1), (17, 17), (33, 5)):
+            data = matrix_bytes(stored_as, rows, columns, seed=columns + rows)
+            x = np.random.default_rng(count).standard_normal((count, columns)).astype(np.float32)
+            weights = dequantize(data, stored_as).reshape(rows, columns).astype(np.float64)
+            seen = x.astype(np.float64) if stored_as.block_size == 1 else quantised(x)
+            expected = seen @ weights.T
+            scale = np.abs(seen) @ np.abs(weights).T
+            found = _native.multiply(isa, int(stored_as), rows, columns, data, x)
+            assert np.isfinite(found).all()
+            assert (np.abs(found - expected) <= 1e-5 * scale + 1e-6).all()
+
+
+@pytest.mark.parametrize("stored_as", FORMATS, ids=lambda f: f.name)
+def test_instruction_sets_give_equal_bits(stored_as: TensorFormat) -> None:
+    columns = fitting_columns(stored_as)[-1]
+    data = matrix_bytes(stored_as, 40, columns)
+    x = np.random.default_rng(1).standard_normal((11, columns)).astype(np.float32)
+    first, *others = (_native.multiply(isa, int(stored_as), 40, columns, data, x) for isa in ISAS)
+    for other in others:
+        np.testing.assert_array_equal(first, other)
+
+
+@pytest.mark.parametrize("stored_as", FORMATS, ids=lambda f: f.name)
+def test_a_row_has_the_same_bits_whatever_other_rows_and_threads_share_the_pass(stored_as: TensorFormat) -> None:
+    columns = fitting_columns(stored_as)[-1]
+    data = matrix_bytes(stored_as, 48, columns)
+    x = np.random.default_rng(2).standard_normal((64, columns)).astype(np.float32)
+    alone = np.concatenate(
+        [_native.multiply("", int(stored_as), 48, columns, data, x[i : i + 1]) for i in range(len(x))]
+    )
+    for count in (2, 3, 5, 8, 16, 64):
+        for threads in (1, 2):
+            together = _native.multiply("", int(stored_as), 48, columns, data, x[:count], threads)
+            np.testing.assert_array_equal(together, alone[:count])
+
+
+@pytest.mark.parametrize("stored_as", FORMATS, ids=lambda f: f.name)
+def test_repacking_loses_nothing(stored_as: TensorFormat) -> None:
+    columns = fitting_columns(stored_as)[-1]
+    data = matrix_bytes(stored_as, 19, columns)
+    found = _native.dequantise(int(stored_as), 19, columns, data)
+    np.testing.assert_array_equal(found, dequantize(data, stored_as).reshape(19, columns))
+
+
+def test_extreme_codes_and_activations_do_not_overflow() -> None:
+    columns = 256
+    scale_of_one = np.frombuffer(np.float16(1).tobytes(), np.uint8)
+    blocks = np.concatenate([np.concatenate([scale_of_one, np.full(32, 0x80, np.uint8)]) for _ in range(16 * 8)])
+    x = np.full((3, columns), -127, np.float32)
+    for isa in ISAS:
+        found = _native.multiply(isa, int(TensorFormat.Q8_0), 16, columns, blocks, x)
+        np.testing.assert_array_equal(found, np.full((3, 16), 128 * 127 * columns, np.float32))
+
+
+def test_rows_of_zeros_give_zeros() -> None:
+    data = matrix_bytes(TensorFormat.Q4_K, 16, 256)
+    for isa in ISAS:
+        found = _native.multiply(isa, int(TensorFormat.Q4_K), 16, 256, data, np.zeros((2, 256), np.float32))
+        np.testing.assert_array_equal(found, np.zeros((2, 16), np.float32))
+
+
+def test_a_wrong_size_is_refused() -> None:
+    with pytest.raises(ValueError, match="fit together"):
+        _native.multiply("", int(TensorFormat.Q4_K), 16, 256, np.zeros(7, np.uint8), np.zeros((1, 256), np.float32))
