@@ -123,6 +123,7 @@ class RoundRecord:
     """One round as it happened, for traces and statistics. Times in seconds.
 
     `committed` are the tokens that became part of the answer (cut at a stop), `origins` tells where each came from.
+    The draft is kept without its q, which is large.
     """
 
     number: int

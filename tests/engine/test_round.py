@@ -120,6 +120,15 @@ def test_rejection_without_a_seed_keeps_the_cache_true(drafter: str) -> None:
     assert len(finish(state, cache_is_true)) == params.max_tokens
 
 
+def test_records_do_not_keep_the_drafts_probabilities() -> None:
+    model = ModelDrafter("model", ScriptedModel(VOCABULARY), context_length=64, vocabulary_size=VOCABULARY)
+    state = make_state(ScriptedModel(VOCABULARY, seed=1), SamplingParams(temperature=1.0), model, end_ids=())
+    play_round(state)
+    record = play_round(state)
+    assert len(record.draft.tokens) == 4
+    assert record.draft.q is None
+
+
 def test_trees_are_verified_in_one_pass() -> None:
     model = ScriptedModel(VOCABULARY, seed=1)
     params = SamplingParams(max_tokens=30)

@@ -164,10 +164,13 @@ def test_tiny_temperatures_are_greedy_and_not_a_division_by_zero(temperature: fl
     assert shape(row, params).probability(int(row.argmax())) == 1.0
 
 
-def test_distribution_over_the_vocabulary_fills_in_zeros() -> None:
+def test_writing_a_distribution_fills_in_zeros() -> None:
     law = shape(make_row(2, 6), SamplingParams(temperature=1.0, top_k=2))
     assert law.ids is not None
-    dense = law.over_vocabulary(8)
-    assert dense.shape == (8,)
+    dense = np.full(8, np.nan, np.float32)
+    law.write(dense)
     assert np.flatnonzero(dense).tolist() == law.ids.tolist()
     assert [law.probability(token) for token in range(6)] == dense[:6].tolist()
+    whole = shape(make_row(2, 6), SamplingParams(temperature=1.0))
+    whole.write(dense)
+    assert dense.tolist() == [*whole.probabilities.tolist(), 0.0, 0.0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Sequence
 
@@ -56,7 +55,7 @@ class ModelDrafter:
             seconds.append(time.perf_counter() - start)
         sequence.settle(())
         self.give_back(sequence)
-        return statistics.median(seconds[1:])
+        return min(seconds[1:])
 
     def close(self) -> None:
         self._idle.clear()
@@ -74,7 +73,7 @@ class ModelDraftSession:
     """One request's drafting. Its cache follows the context and is rewound where the target disagreed.
 
     Tokens are chosen as the target chooses: greedily, or with a seed by the same seeded noise. Without a seed they are
-    drawn from the draft model's own shaped distribution, which the draft records as its q.
+    drawn from the draft model's own shaped distribution, which the draft records as its q (valid until the next one).
     """
 
     def __init__(
@@ -87,18 +86,20 @@ class ModelDraftSession:
         self._noise = noise or FreshNoise()
         self._cached = sequence.tokens
         self._agreed = 0
+        self._buffer = np.empty((0, drafter.vocabulary_size), np.float32)
 
     def propose(self, context: Sequence[int], budget: int) -> Draft:
         budget = min(budget, self._target.context_length - len(context) + 1)
         if budget < 1 or not context:
             return Draft(drafter=self._drafter.name)
         logits = self._catch_up(context)
+        q = self._laws(budget)
         tokens: list[int] = []
-        laws: list[Float32Array] = []
         while True:
-            tokens.append(self._choose(logits, len(context) + len(tokens), laws))
+            tokens.append(self._choose(logits, len(context) + len(tokens), None if q is None else q[len(tokens)]))
             if len(tokens) == budget or tokens[-1] in self._drafter.end_ids:
-                return Draft(tokens=tuple(tokens), q=np.stack(laws) if laws else None, drafter=self._drafter.name)
+                q = None if q is None else q[: len(tokens)]
+                return Draft(tokens=tuple(tokens), q=q, drafter=self._drafter.name)
             logits = self._feed(tokens[-1:])
 
     def observe(self, committed: Sequence[int]) -> None:
@@ -128,11 +129,19 @@ class ModelDraftSession:
         row: Float32Array = logits[0, : self._drafter.vocabulary_size]
         return row
 
-    def _choose(self, logits: Float32Array, position: int, laws: list[Float32Array]) -> int:
+    def _laws(self, count: int) -> Float32Array | None:
+        """Room for the laws that tokens are drawn from, used again by every draft; None where nothing is drawn."""
+        if self._params.greedy or self._params.seed is not None:
+            return None
+        if len(self._buffer) < count:
+            self._buffer = np.empty((count, self._drafter.vocabulary_size), np.float32)
+        return self._buffer
+
+    def _choose(self, logits: Float32Array, position: int, law_out: Float32Array | None) -> int:
         if self._params.greedy:
             return most_likely(logits)
-        if self._params.seed is not None:
+        if law_out is None:
             return seeded_choice(logits, self._params, position)
         law = shape(logits, self._params)
-        laws.append(law.over_vocabulary(self._drafter.vocabulary_size))
+        law.write(law_out)
         return law.token(self._noise.pick(law.probabilities))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -79,7 +79,7 @@ def play_round(state: RoundState) -> RoundRecord:
     state.rounds += 1
     return RoundRecord(
         number=state.rounds,
-        draft=draft,
+        draft=draft if draft.q is None else replace(draft, q=None),
         verdict=verdict,
         committed=committed,
         origins=_origins(verdict)[: len(committed)],

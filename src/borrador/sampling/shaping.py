@@ -34,13 +34,10 @@ class Distribution(NamedTuple):
         found = index < len(self.ids) and self.ids[index] == token
         return float(self.probabilities[index]) if found else 0.0
 
-    def over_vocabulary(self, size: int) -> Float32Array:
-        """One probability per token of a vocabulary of `size`, which holds all ids."""
-        if self.ids is None and len(self.probabilities) == size:
-            return self.probabilities
-        dense = np.zeros(size, np.float32)
-        dense[slice(len(self.probabilities)) if self.ids is None else self.ids] = self.probabilities
-        return dense
+    def write(self, out: Float32Array) -> None:
+        """Fill `out`, one probability per token of a vocabulary that holds all ids; it may be larger."""
+        out[len(self.probabilities) if self.ids is None else 0 :] = 0.0
+        out[slice(len(self.probabilities)) if self.ids is None else self.ids] = self.probabilities
 
     def token(self, index: int) -> int:
         """The token id at an index of `probabilities`."""
