@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from borrador.types import Float32Array, Int32Array
 
+# ruff: noqa: A002 (arguments are named as in the native code)
 # cpu.h, memory.h: instruction sets are named worst first; bandwidth in bytes a second.
 def available_isas() -> list[str]: ...
 def usable_cores() -> int: ...

@@ -7,11 +7,11 @@ import pytest
 from gguf import GGMLQuantizationType
 from gguf.quants import quantize
 from numpy.typing import NDArray
+from tests.reference import dequantize
+from tests.tiny_gguf import random_blocks
 
 from borrador import _native
 from borrador.models.gguf import TensorFormat
-from tests.reference import dequantize
-from tests.tiny_gguf import random_blocks
 
 FORMATS = list(TensorFormat)
 ISAS = _native.available_isas()
@@ -49,7 +49,8 @@ def quantised(x: NDArray[np.float32]) -> NDArray[np.float64]:
     largest = np.abs(groups).max(-1, keepdims=True)
     with np.errstate(divide="ignore"):
         inverse = np.where(largest > 0, np.float32(127) / largest, np.float32(0)).astype(np.float32)
-    values = np.rint(groups * inverse).astype(np.float64) * (largest / np.float32(127)).astype(np.float64)
+    scales = (largest / np.float32(127)).astype(np.float64)
+    values: NDArray[np.float64] = np.rint(groups * inverse) * scales
     return values.reshape(len(x), -1)[:, : x.shape[1]]
 
 

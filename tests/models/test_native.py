@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.reference import kl_divergence, reference_logits
+from tests.tiny_gguf import write_tiny_model
 
 from borrador import _native
 from borrador.errors import ContextLengthError, MemoryLimitError, ModelError, UsageError
@@ -15,8 +17,6 @@ from borrador.models.gguf import TensorFormat
 from borrador.models.native import NativeModel, NativeSequence
 from borrador.models.target import Rows
 from borrador.types import Float32Array
-from tests.reference import kl_divergence, reference_logits
-from tests.tiny_gguf import write_tiny_model
 
 TOKENS = [int(token) for token in np.random.default_rng(7).integers(0, 320, 330)]
 SHAPES: dict[str, dict[str, object]] = {
@@ -169,8 +169,9 @@ def test_sequences_in_one_pass_have_the_logits_they_have_alone(model: NativeMode
 
 def test_the_hidden_state_is_what_the_output_layer_reads(tmp_path: Path) -> None:
     path = write_tiny_model(tmp_path / "tiny.gguf", "llama", format=TensorFormat.F32, tied=True)
-    from borrador.models.gguf import GgufFile
     from tests.reference import read_matrix
+
+    from borrador.models.gguf import GgufFile
 
     sequence = prefilled(NativeModel.load(path), 8)
     rows = Rows.chain(TOKENS[8:12])
@@ -193,7 +194,7 @@ def test_rows_beyond_the_context_are_refused_and_leave_the_cache_as_it_was(model
 )
 def test_rows_that_make_no_sense_are_refused(model: NativeModel, tokens: list[int], parents: list[int]) -> None:
     sequence = prefilled(model, 3)
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"vocabulary|parent"):
         sequence.forward(Rows(np.array(tokens, np.int32), np.array(parents, np.int32)))
     assert sequence.length == 3
 
@@ -202,7 +203,7 @@ def test_rows_that_make_no_sense_are_refused(model: NativeModel, tokens: list[in
 def test_a_path_must_ascend_within_the_rows_of_the_last_pass(model: NativeModel, path_rows: list[int]) -> None:
     sequence = prefilled(model, 3)
     sequence.forward(Rows.chain(TOKENS[3:6]))
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="ascend"):
         sequence.commit(path_rows)
     assert sequence.length == 3
 
@@ -217,7 +218,7 @@ def test_a_model_that_does_not_fit_into_memory_is_refused_before_it_is_read(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(native, "available_bytes", lambda: 1000)
-    with pytest.raises(MemoryLimitError, match="0.0 GB are free"):
+    with pytest.raises(MemoryLimitError, match=r"0\.0 GB are free"):
         NativeModel.load(path)
 
 

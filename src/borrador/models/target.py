@@ -67,7 +67,10 @@ class Target(Protocol):
         ...
 
     def commit(self, path: Sequence[int]) -> None:
-        """Keep these rows of the last pass, each the child of the one before it (the first of the cache); drop the rest."""
+        """Keep these rows of the last pass, each the child of the one before it; drop the rest.
+
+        The first must follow the sequence's last committed token.
+        """
         ...
 
     def rewind(self, length: int) -> None:
