@@ -1,0 +1,86 @@
+"""From files to answers: the whole path on small random models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.tiny_gguf import write_tiny_model
+
+from borrador import load
+from borrador.errors import DraftMismatchError, ModelError, UsageError
+from borrador.types import SamplingParams
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("models") / "target.gguf"
+    write_tiny_model(path, layers=2, seed=1)
+    return path
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("models") / "small.gguf"
+    write_tiny_model(path, layers=1, seed=2)
+    return path
+
+
+@pytest.mark.parametrize("draft_tokens", [None, 1, 5])
+@pytest.mark.parametrize(
+    "params",
+    [
+        SamplingParams(max_tokens=40, ignore_eos=True),
+        SamplingParams(max_tokens=40, ignore_eos=True, temperature=0.8, seed=4),
+        SamplingParams(max_tokens=40, ignore_eos=True, temperature=0.8, top_k=9, top_p=0.9, min_p=0.02, seed=4),
+    ],
+)
+def test_speculation_leaves_the_answer_of_a_real_engine_unchanged(
+    target: Path, small: Path, params: SamplingParams, draft_tokens: int | None
+) -> None:
+    with load(target, f"lookup,{small},{target}", draft_tokens=draft_tokens, threads=1) as llm:
+        for prompt in ("abcabcabc", "the cat", "x" * 30):
+            plain = llm.generate(prompt, params, speculate=False)
+            speculative = llm.generate(prompt, params)
+            assert speculative.token_ids == plain.token_ids
+            assert speculative.text == plain.text
+            assert len(plain.token_ids) == 40
+
+
+def test_a_model_that_drafts_for_itself_is_always_right(target: Path) -> None:
+    for params in (SamplingParams(max_tokens=31), SamplingParams(max_tokens=31, temperature=1.0, seed=2)):
+        with load(target, str(target), draft_tokens=5, threads=1) as llm:
+            completion = llm.generate("abc", params)
+        assert completion.stats.acceptance == 1.0
+        assert completion.stats.target_passes <= 6
+
+
+def test_unseeded_answers_differ_and_a_seed_repeats_them(target: Path, small: Path) -> None:
+    with load(target, str(small), draft_tokens=3, threads=1) as llm:
+        fresh = {llm.generate("abc", SamplingParams(max_tokens=30, temperature=1.0)).token_ids for _ in range(3)}
+        seeded = {
+            llm.generate("abc", SamplingParams(max_tokens=30, temperature=1.0, seed=9)).token_ids for _ in range(3)
+        }
+    assert len(fresh) == 3
+    assert len(seeded) == 1
+
+
+def test_another_vocabulary_is_refused_with_the_first_difference(target: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.gguf"
+    write_tiny_model(other, layers=1, vocabulary=420)
+    with pytest.raises(DraftMismatchError, match=r"must share the target's vocabulary.*token \d+ is"):
+        load(target, str(other))
+
+
+def test_a_missing_draft_model_is_refused(target: Path) -> None:
+    with pytest.raises(ModelError, match=r"no model file .*/nowhere\.gguf"):
+        load(target, "lookup,/nowhere.gguf")
+
+
+def test_a_context_beyond_the_models_own_is_refused(target: Path) -> None:
+    with load(target, "none") as llm:
+        limit = llm.context_length
+    with pytest.raises(UsageError, match=f"at most the {limit} tokens this model was trained for, got {limit + 1}"):
+        load(target, "none", context=limit + 1)
+    with load(target, "none", context=limit - 1) as llm:
+        assert llm.context_length == limit - 1
