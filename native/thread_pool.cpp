@@ -36,43 +36,40 @@ ThreadPool::~ThreadPool() {
 void ThreadPool::run(size_t count, size_t grain, Call call, void* context) {
   count_ = count;
   grain_ = grain ? grain : 1;
+  pieces_ = (count + grain_ - 1) / grain_;
   call_ = call;
   context_ = context;
-  next_.store(0, std::memory_order_relaxed);
-  busy_.store(workers_.size(), std::memory_order_relaxed);
-  epoch_.fetch_add(1, std::memory_order_release);
+  done_.store(0, std::memory_order_relaxed);
+  const size_t pieces = pieces_;
+  unclaimed_.store(int64_t(pieces), std::memory_order_release);
+  epoch_.fetch_add(1);
   epoch_.notify_all();
-  take_pieces(0);
-  for (int spins = 0; busy_.load(std::memory_order_acquire) != 0; ++spins) {
+  while (take_piece(0)) {
+  }
+  for (int spins = 0; done_.load(std::memory_order_acquire) != pieces; ++spins) {
     relax();
-    if (spins > spins_before_sleep) std::this_thread::yield();  // a worker may have lost its core to another process
+    if (spins > spins_before_sleep) std::this_thread::yield();  // a worker lost its core in the middle of a piece
   }
 }
 
-void ThreadPool::take_pieces(size_t thread) {
-  for (;;) {
-    const size_t begin = next_.fetch_add(grain_, std::memory_order_relaxed);
-    if (begin >= count_) return;
-    call_(context_, begin, begin + grain_ < count_ ? begin + grain_ : count_, thread);
-  }
+bool ThreadPool::take_piece(size_t thread) {
+  if (unclaimed_.load(std::memory_order_relaxed) <= 0) return false;
+  const int64_t left = unclaimed_.fetch_sub(1, std::memory_order_acq_rel);
+  if (left <= 0) return false;
+  const size_t begin = (pieces_ - size_t(left)) * grain_;
+  call_(context_, begin, begin + grain_ < count_ ? begin + grain_ : count_, thread);
+  done_.fetch_add(1, std::memory_order_release);
+  return true;
 }
 
 void ThreadPool::work(size_t thread) {
-  uint32_t seen = 0;
-  for (;;) {
-    uint32_t now = epoch_.load(std::memory_order_acquire);
-    for (int spins = 0; now == seen && spins < spins_before_sleep; ++spins) {
-      relax();
-      now = epoch_.load(std::memory_order_acquire);
+  while (!stopping_) {
+    const uint32_t epoch = epoch_.load();
+    for (int spins = 0; spins < spins_before_sleep && !stopping_; ++spins) {
+      if (take_piece(thread)) spins = 0;
+      else relax();
     }
-    if (now == seen) {
-      epoch_.wait(seen, std::memory_order_acquire);
-      continue;
-    }
-    seen = now;
-    if (stopping_) return;
-    take_pieces(thread);
-    busy_.fetch_sub(1, std::memory_order_release);
+    if (unclaimed_.load() <= 0 && !stopping_) epoch_.wait(epoch);
   }
 }
 

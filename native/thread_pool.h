@@ -1,4 +1,7 @@
 // A pool that runs one parallel loop at a time, made for many very short loops in a row.
+//
+// A loop ends when its pieces are done, not when every worker has looked at it: a worker that lost its core to another
+// process holds nobody up unless it is in the middle of a piece.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -37,14 +40,15 @@ class ThreadPool {
 
   void run(size_t count, size_t grain, Call call, void* context);
   void work(size_t thread);
-  void take_pieces(size_t thread);
+  bool take_piece(size_t thread);
 
   // One line each: these are hammered by all threads.
-  alignas(64) std::atomic<uint32_t> epoch_{0};
-  alignas(64) std::atomic<size_t> next_{0};
-  alignas(64) std::atomic<size_t> busy_{0};
+  alignas(64) std::atomic<int64_t> unclaimed_{0};  // pieces nobody has taken; at or below 0 between loops
+  alignas(64) std::atomic<size_t> done_{0};
+  alignas(64) std::atomic<uint32_t> epoch_{0};  // counts loops, for sleepers
+  // The loop. Written while nothing is claimed, read by threads that hold a claim.
   alignas(64) size_t count_ = 0;
-  size_t grain_ = 1;
+  size_t grain_ = 1, pieces_ = 0;
   Call call_ = nullptr;
   void* context_ = nullptr;
   std::atomic<bool> stopping_{false};

@@ -105,6 +105,17 @@ struct Avx2 {
   static F32 div(F32 a, F32 b) { return {_mm256_div_ps(a.low, b.low), _mm256_div_ps(a.high, b.high)}; }
   static F32 min(F32 a, F32 b) { return {_mm256_min_ps(a.low, b.low), _mm256_min_ps(a.high, b.high)}; }
   static F32 max(F32 a, F32 b) { return {_mm256_max_ps(a.low, b.low), _mm256_max_ps(a.high, b.high)}; }
+  static float largest(F32 a) {
+    float values[8];
+    _mm256_storeu_ps(values, _mm256_max_ps(a.low, a.high));
+    return *std::max_element(values, values + 8);
+  }
+  static int32_t sum(I32 a) {
+    const __m256i eight = _mm256_add_epi32(a.low, a.high);
+    __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+    four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+    return _mm_cvtsi128_si32(_mm_add_epi32(four, _mm_shuffle_epi32(four, 0xb1)));
+  }
   static F32 abs(F32 a) {
     const __m256 magnitude = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff));
     return {_mm256_and_ps(a.low, magnitude), _mm256_and_ps(a.high, magnitude)};

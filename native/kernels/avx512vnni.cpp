@@ -61,6 +61,8 @@ struct Avx512Vnni {
   static F32 div(F32 a, F32 b) { return _mm512_div_ps(a, b); }
   static F32 min(F32 a, F32 b) { return _mm512_min_ps(a, b); }
   static F32 max(F32 a, F32 b) { return _mm512_max_ps(a, b); }
+  static float largest(F32 a) { return _mm512_reduce_max_ps(a); }
+  static int32_t sum(I32 a) { return _mm512_reduce_add_epi32(a); }
   static F32 abs(F32 a) { return _mm512_abs_ps(a); }
   static F32 fma(F32 a, F32 b, F32 c) { return _mm512_fmadd_ps(a, b, c); }
   static F32 negative_fma(F32 a, F32 b, F32 c) { return _mm512_fnmadd_ps(a, b, c); }

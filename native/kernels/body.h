@@ -212,19 +212,6 @@ float sum_of(typename S::F32 vector) {
 }
 
 template <class S>
-float max_of(typename S::F32 vector) {
-  float values[lanes];
-  S::store(values, vector);
-  return *std::max_element(values, values + lanes);
-}
-
-inline int32_t sum_int8(const int8_t* values) {
-  int32_t sum = 0;
-  for (size_t i = 0; i < lanes; ++i) sum += values[i];
-  return sum;
-}
-
-template <class S>
 void quantise(const float* x, size_t columns, size_t begin, size_t end, uint8_t* activations, size_t row, size_t tile) {
   const size_t group_bytes = activation_bytes_per_row_group * tile;
   for (size_t g = begin; g < end; ++g) {
@@ -236,13 +223,14 @@ void quantise(const float* x, size_t columns, size_t begin, size_t end, uint8_t*
       values = padded;
     }
     const auto low = S::load(values), high = S::load(values + lanes);
-    const float largest = max_of<S>(S::max(S::abs(low), S::abs(high)));
+    const float largest = S::largest(S::max(S::abs(low), S::abs(high)));
     const float scale = largest / 127.0f, inverse = largest > 0 ? 127.0f / largest : 0.0f;
     uint8_t* base = activations + g * group_bytes;
     auto* value = reinterpret_cast<int8_t*>(base + row * group);
-    S::store_i8(value, S::round(S::mul(low, S::set(inverse))));
-    S::store_i8(value + lanes, S::round(S::mul(high, S::set(inverse))));
-    const int32_t first = sum_int8(value), second = sum_int8(value + lanes);
+    const auto low_values = S::round(S::mul(low, S::set(inverse))), high_values = S::round(S::mul(high, S::set(inverse)));
+    S::store_i8(value, low_values);
+    S::store_i8(value + lanes, high_values);
+    const int32_t first = S::sum(low_values), second = S::sum(high_values);
     auto* scales = reinterpret_cast<float*>(base + tile * group);
     auto* sums = reinterpret_cast<int32_t*>(scales + 2 * tile);
     scales[row] = scale;
@@ -383,7 +371,7 @@ void softmax_chunk(float* scores, size_t valid, size_t padded, float* maximum, f
   std::fill(scores + valid, scores + padded, -std::numeric_limits<float>::infinity());
   auto most = S::load(scores);
   for (size_t i = lanes; i < padded; i += lanes) most = S::max(most, S::load(scores + i));
-  *maximum = max_of<S>(most);
+  *maximum = S::largest(most);
   auto total = S::zero_f32();
   for (size_t i = 0; i < padded; i += lanes) {
     S::store(scores + i, exponential<S>(S::sub(S::load(scores + i), S::set(*maximum))));

@@ -77,6 +77,12 @@ struct Portable {
   static F32 div(F32 a, F32 b) { return F32::make([&](size_t i) { return a.value[i] / b.value[i]; }); }
   static F32 min(F32 a, F32 b) { return F32::make([&](size_t i) { return a.value[i] < b.value[i] ? a.value[i] : b.value[i]; }); }
   static F32 max(F32 a, F32 b) { return F32::make([&](size_t i) { return a.value[i] > b.value[i] ? a.value[i] : b.value[i]; }); }
+  static float largest(F32 a) { return *std::max_element(a.value, a.value + lanes); }
+  static int32_t sum(I32 a) {
+    int32_t total = 0;
+    for (size_t i = 0; i < lanes; ++i) total += a.value[i];
+    return total;
+  }
   static F32 abs(F32 a) { return F32::make([&](size_t i) { return std::fabs(a.value[i]); }); }
   static F32 fma(F32 a, F32 b, F32 c) { return F32::make([&](size_t i) { return std::fma(a.value[i], b.value[i], c.value[i]); }); }
   static F32 negative_fma(F32 a, F32 b, F32 c) { return F32::make([&](size_t i) { return std::fma(-a.value[i], b.value[i], c.value[i]); }); }
