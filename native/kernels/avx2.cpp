@@ -17,7 +17,7 @@ struct Avx2 {
   using U8 = Pair;
   using I32 = Pair;
   using F32 = FloatPair;
-  static constexpr int tile_rows = 4;
+  static constexpr int tile_rows = 4, accumulators = 4;
 
   static void prefetch(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0); }
   static __m256i load_half(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }

@@ -10,7 +10,7 @@ struct Avx512Vnni {
   using U8 = __m512i;
   using I32 = __m512i;
   using F32 = __m512;
-  static constexpr int tile_rows = 8;
+  static constexpr int tile_rows = 8, accumulators = 16;
 
   static void prefetch(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0); }
 

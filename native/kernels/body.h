@@ -341,7 +341,7 @@ void mix_tile(const uint16_t* matrix, size_t stride, size_t block_stride, size_t
 template <class S, int Vectors>
 void mix_blocks(const uint16_t* matrix, size_t stride, size_t block_stride, size_t blocks, size_t terms, const float* factor,
                 size_t factor_stride, float* out, size_t out_stride, bool accumulate) {
-  constexpr int together = Vectors <= S::tile_rows / 4 ? 4 : Vectors <= S::tile_rows / 2 ? 2 : 1;
+  constexpr int together = std::clamp(S::accumulators / Vectors, 1, 4);
   size_t b = 0;
   for (; b + together <= blocks; b += together)
     mix_tile<S, Vectors, together>(matrix + b * block_stride, stride, block_stride, terms, factor, factor_stride, out + b * lanes, out_stride,

@@ -21,7 +21,7 @@ struct Portable {
   using U8 = Lanes<uint8_t, 64>;
   using I32 = Lanes<int32_t, lanes>;
   using F32 = Lanes<float, lanes>;
-  static constexpr int tile_rows = 4;
+  static constexpr int tile_rows = 4, accumulators = 4;
 
   static void prefetch(const uint8_t*) {}
 
