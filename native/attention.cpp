@@ -52,6 +52,16 @@ size_t find_runs(const AttentionShape& shape, size_t kv_head, const RowView& row
   return count;
 }
 
+// Positions of a chunk that a row sees, counted from the chunk's begin; empty where begin >= end.
+struct Seen {
+  size_t begin, end;
+};
+
+Seen seen_in_chunk(const AttentionShape& shape, const RowView& row, size_t chunk_begin, size_t positions) {
+  const auto within = [&](size_t position) { return std::clamp(position, chunk_begin, chunk_begin + positions) - chunk_begin; };
+  return {within(shape.first_visible(row)), within(row.visible())};
+}
+
 // `count` query vectors, `first` of the tile on, against one chunk of positions that they all find in the same runs.
 void attend_chunk(const KernelTable& kernels, const AttentionShape& shape, const Run* runs, size_t run_count, size_t chunk_begin,
                   const RowView* rows, size_t first, size_t count, size_t value_stride, AttentionScratch& scratch) {
@@ -68,12 +78,15 @@ void attend_chunk(const KernelTable& kernels, const AttentionShape& shape, const
   for (size_t from = 0; from < count; from += 64) {
     const size_t here = std::min<size_t>(64, count - from);
     for (size_t i = 0; i < here; ++i) {
-      const size_t visible = rows[(first + from + i) / heads_per_row].visible();
-      const size_t valid = visible <= chunk_begin ? 0 : std::min(visible - chunk_begin, positions);
+      const Seen seen = seen_in_chunk(shape, rows[(first + from + i) / heads_per_row], chunk_begin, positions);
       float* row_scores = scores + (from + i) * attention_chunk;
       sum[i] = 0;
-      if (valid) kernels.softmax_chunk(row_scores, valid, padded, &maximum[i], &sum[i]);
-      else std::fill_n(row_scores, padded, 0.0f);
+      if (seen.begin >= seen.end) {
+        std::fill_n(row_scores, padded, 0.0f);
+        continue;
+      }
+      if (shape.soft_cap != 0) kernels.soft_cap(row_scores, padded, shape.soft_cap);
+      kernels.softmax_chunk(row_scores, seen.begin, seen.end, padded, &maximum[i], &sum[i]);
     }
     size_t offset = 0;
     for (size_t r = 0; r < run_count; ++r) {
@@ -111,14 +124,15 @@ void attend(const KernelTable& kernels, const AttentionShape& shape, size_t kv_h
   scratch.out.assign(vectors * value_stride, 0.0f);
   scratch.maximum.assign(vectors, -std::numeric_limits<float>::infinity());
   scratch.sum.assign(vectors, 0.0f);
-  size_t most_visible = 0, straight_until = SIZE_MAX;
+  size_t first_visible = SIZE_MAX, most_visible = 0, straight_until = SIZE_MAX;
   for (size_t r = 0; r < count; ++r) {
     std::memcpy(scratch.query.data() + r * width, queries + r * query_stride + kv_head * width, width * sizeof(float));
+    first_visible = std::min(first_visible, shape.first_visible(rows[r]));
     most_visible = std::max(most_visible, rows[r].visible());
     if (!rows[r].branch.empty()) straight_until = std::min(straight_until, branch_start(rows[r]));
   }
   Run runs[2];
-  size_t begin = 0;
+  size_t begin = first_visible / attention_chunk * attention_chunk;
   for (; begin < most_visible && std::min(begin + attention_chunk, most_visible) <= straight_until; begin += attention_chunk) {
     const RowView shared{rows[0].cache, 0, 0, {}};
     const size_t run_count = find_runs(shape, kv_head, shared, begin, std::min(begin + attention_chunk, most_visible), scratch, runs);
@@ -127,7 +141,8 @@ void attend(const KernelTable& kernels, const AttentionShape& shape, size_t kv_h
   if (begin < most_visible) {  // branches of a tree: each row has a past of its own from here on
     for (size_t r = 0; r < count; ++r) {
       if (!rows[r].branch.empty()) copy_branch(shape, kv_head, rows[r], scratch);
-      for (size_t from = begin; from < rows[r].visible(); from += attention_chunk) {
+      const size_t first = shape.first_visible(rows[r]) / attention_chunk * attention_chunk;
+      for (size_t from = std::max(begin, first); from < rows[r].visible(); from += attention_chunk) {
         const size_t run_count = find_runs(shape, kv_head, rows[r], from, std::min(from + attention_chunk, rows[r].visible()), scratch, runs);
         attend_chunk(kernels, shape, runs, run_count, from, rows, r * heads_per_row, heads_per_row, value_stride, scratch);
       }

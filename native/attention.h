@@ -2,7 +2,8 @@
 //
 // Positions are taken in chunks of `attention_chunk`, in logical order: exact maximum, exponentials and weighted values
 // within a chunk, then the chunk is folded into the running state. Every step of a row depends on its own query and its
-// own past alone, so neither the other rows nor the way the rows were split into passes changes a bit.
+// own past alone, so neither the other rows nor the way the rows were split into passes changes a bit. Positions that a
+// sliding window hides have probability 0, and chunks that it hides whole are left out.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -42,6 +43,11 @@ void make_tiles(const RowView* rows, size_t count, size_t most, std::vector<RowT
 
 struct AttentionShape {
   size_t layer, heads, kv_heads, head_dim;
+  size_t window = 0;   // latest positions that a row sees, its own among them; 0: all
+  float soft_cap = 0;  // scores become cap * tanh(score / cap); 0: they stay
+
+  // First position that a row sees.
+  size_t first_visible(const RowView& row) const { return window && row.visible() > window ? row.visible() - window : 0; }
 };
 
 // Attends the rows of a tile with the query heads of one key-value head. Queries are scaled already. Row r, head h lie

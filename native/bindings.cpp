@@ -67,11 +67,14 @@ auto forward(Transformer& model, const std::vector<KvCache*>& caches, const Ints
                                                           {int64_t(model.logits_stride()), 1});
 }
 
-Transformer* make_transformer(size_t layers, size_t width, size_t heads, size_t kv_heads, size_t head_dim, size_t ffn_width, size_t vocabulary,
-                              float norm_epsilon, double rope_base, double rope_scale, size_t rope_dim, bool rope_interleaved, size_t arena_bytes,
-                              size_t threads, const std::string& isa) {
-  const ModelShape shape{layers,       width,     heads,      kv_heads, head_dim,        ffn_width, vocabulary,
-                         norm_epsilon, rope_base, rope_scale, rope_dim, rope_interleaved};
+ModelShape make_shape(size_t layers, size_t ropes) {
+  ModelShape shape;
+  shape.layers.resize(layers);
+  shape.ropes.resize(ropes);
+  return shape;
+}
+
+Transformer* make_transformer(const ModelShape& shape, size_t arena_bytes, size_t threads, const std::string& isa) {
   return new Transformer(shape, arena_bytes, threads, parse_isa(isa));
 }
 
@@ -127,6 +130,31 @@ auto dequantise(uint32_t format, size_t rows, size_t columns, const Bytes& data)
   return owned_rows(std::move(values), rows);
 }
 
+void bind_shape(nb::module_& m) {
+  nb::class_<ModelShape>(m, "ModelShape")
+      .def(nb::new_(&make_shape), nb::kw_only(), "layers"_a, "ropes"_a)
+      .def_rw("width", &ModelShape::width)
+      .def_rw("heads", &ModelShape::heads)
+      .def_rw("kv_heads", &ModelShape::kv_heads)
+      .def_rw("head_dim", &ModelShape::head_dim)
+      .def_rw("ffn_width", &ModelShape::ffn_width)
+      .def_rw("vocabulary", &ModelShape::vocabulary)
+      .def_rw("norm_epsilon", &ModelShape::norm_epsilon)
+      .def_rw("embedding_scale", &ModelShape::embedding_scale)
+      .def_rw("attention_scale", &ModelShape::attention_scale)
+      .def_rw("attention_soft_cap", &ModelShape::attention_soft_cap)
+      .def_rw("logit_soft_cap", &ModelShape::logit_soft_cap)
+      .def_rw("rope_dim", &ModelShape::rope_dim)
+      .def_rw("rope_interleaved", &ModelShape::rope_interleaved)
+      .def_rw("rope_magnitude", &ModelShape::rope_magnitude)
+      .def_rw("rope_short_context", &ModelShape::rope_short_context)
+      .def("use_gelu", [](ModelShape& shape) { shape.activation = Activation::gelu; })
+      .def("set_rope", [](ModelShape& shape, size_t rope, double base, double scale) { shape.ropes.at(rope) = {base, scale}; }, "rope"_a, "base"_a,
+           "scale"_a)
+      .def("set_layer", [](ModelShape& shape, size_t layer, size_t window, int32_t rope) { shape.layers.at(layer) = {window, rope}; }, "layer"_a,
+           "window"_a, "rope"_a);
+}
+
 void bind_engine(nb::module_& m) {
   nb::class_<KvCache>(m, "KvCache")
       .def_prop_ro("length", &KvCache::length)
@@ -150,8 +178,7 @@ void bind_engine(nb::module_& m) {
            "length"_a);
 
   nb::class_<Transformer>(m, "Transformer")
-      .def(nb::new_(&make_transformer), nb::kw_only(), "layers"_a, "width"_a, "heads"_a, "kv_heads"_a, "head_dim"_a, "ffn_width"_a, "vocabulary"_a,
-           "norm_epsilon"_a, "rope_base"_a, "rope_scale"_a, "rope_dim"_a, "rope_interleaved"_a, "arena_bytes"_a, "threads"_a, "isa"_a)
+      .def(nb::new_(&make_transformer), "shape"_a, nb::kw_only(), "arena_bytes"_a, "threads"_a, "isa"_a)
       .def("load_matrix",
            [](Transformer& model, int layer, const std::string& name, uint32_t format, size_t rows, size_t columns, const Bytes& data) {
              nb::gil_scoped_release released;
@@ -216,6 +243,7 @@ void bind_sampler(nb::module_& m) {
 NB_MODULE(_native, m) {
   m.doc() = "The native engine of borrador.";
   nb::set_leak_warnings(false);
+  borrador::bind_shape(m);
   borrador::bind_engine(m);
   borrador::bind_sampler(m);
 }

@@ -35,7 +35,7 @@ std::shared_ptr<SharedPool> shared_pool(size_t threads) {
 
 Transformer::Transformer(const ModelShape& shape, size_t arena_bytes, size_t threads, Isa isa)
     : shape_(shape), kernels_(kernels_for(isa)), threads_(shared_pool(std::max<size_t>(threads, 1))), arena_(arena_bytes, PageBuffer::Pages::huge),
-      layers_(shape.layers), scratch_(threads_->pool.size()) {
+      layers_(shape.layers.size()), scratch_(threads_->pool.size()) {
   if (shape.head_dim > most_head_dim) throw std::invalid_argument("heads of more than 1024 elements");
   const size_t queries = round_up(shape.heads * shape.head_dim, lanes), keys = round_up(shape.kv_heads * shape.head_dim, lanes);
   const size_t width = round_up(shape.width, lanes), ffn = round_up(shape.ffn_width, lanes);
@@ -49,7 +49,7 @@ Transformer::Transformer(const ModelShape& shape, size_t arena_bytes, size_t thr
   gate_ = floats(slice_limit * ffn);
   up_ = floats(slice_limit * ffn);
   mixed_ = floats(slice_limit * ffn);
-  rope_ = floats(slice_limit * shape.rope_dim);
+  rope_ = floats(slice_limit * shape.ropes.size() * shape.rope_dim);
   const size_t most_groups = activation_groups(std::max({shape.width, shape.ffn_width, queries}));
   activations_ = PageBuffer(slice_limit * most_groups * activation_bytes_per_row_group, PageBuffer::Pages::normal);
 }
@@ -71,9 +71,13 @@ Matrix& Transformer::matrix_slot(int layer, std::string_view name) {
 std::vector<float>& Transformer::vector_slot(int layer, std::string_view name) {
   static const std::unordered_map<std::string_view, std::vector<float> Layer::*> in_layer = {
       {"attn_norm", &Layer::attention_norm}, {"ffn_norm", &Layer::ffn_norm},      {"attn_q.bias", &Layer::query_bias},
-      {"attn_k.bias", &Layer::key_bias},     {"attn_v.bias", &Layer::value_bias},
+      {"attn_k.bias", &Layer::key_bias},     {"attn_v.bias", &Layer::value_bias},  {"attn_q_norm", &Layer::query_norm},
+      {"attn_k_norm", &Layer::key_norm},     {"post_attention_norm", &Layer::post_attention_norm},
+      {"post_ffw_norm", &Layer::post_ffn_norm},
   };
   if (layer < 0 && name == "output_norm") return output_norm_;
+  if (layer < 0 && (name == "rope_freqs" || name == "rope_factors_short")) return rope_divisors_;
+  if (layer < 0 && name == "rope_factors_long") return rope_long_divisors_;
   if (const auto found = in_layer.find(name); found != in_layer.end() && layer >= 0 && size_t(layer) < layers_.size())
     return layers_[size_t(layer)].*found->second;
   throw std::invalid_argument("unknown vector " + std::string(name));
@@ -105,12 +109,18 @@ void Transformer::finish_loading() {
   matrix(embedding_, shape_.vocabulary, width);
   if (output_.data) matrix(output_, shape_.vocabulary, width);
   vector(output_norm_, width);
+  vector(rope_divisors_, shape_.rope_dim / 2, true);
+  vector(rope_long_divisors_, shape_.rope_dim / 2, true);
   for (const Layer& layer : layers_) {
     vector(layer.attention_norm, width);
     vector(layer.ffn_norm, width);
     vector(layer.query_bias, queries, true);
     vector(layer.key_bias, keys, true);
     vector(layer.value_bias, keys, true);
+    vector(layer.query_norm, shape_.head_dim, true);
+    vector(layer.key_norm, shape_.head_dim, true);
+    vector(layer.post_attention_norm, width, true);
+    vector(layer.post_ffn_norm, width, true);
     matrix(layer.query, queries, width);
     matrix(layer.key, keys, width);
     matrix(layer.value, keys, width);
@@ -119,6 +129,16 @@ void Transformer::finish_loading() {
     matrix(layer.up, ffn, width);
     matrix(layer.down, width, ffn);
   }
+  prepare_ropes();
+}
+
+void Transformer::prepare_ropes() {
+  for (const LayerShape& layer : shape_.layers)
+    if (layer.rope >= int32_t(shape_.ropes.size())) throw std::invalid_argument("a layer has an unknown rope");
+  frequencies_.clear();
+  for (const RopeShape& rope : shape_.ropes)
+    frequencies_.push_back(rope_frequencies(rope, shape_.rope_dim, frequencies_.empty() ? rope_divisors_ : std::vector<float>{}));
+  if (!rope_long_divisors_.empty()) long_frequencies_ = rope_frequencies(shape_.ropes[0], shape_.rope_dim, rope_long_divisors_);
 }
 
 size_t Transformer::weights_bytes() const {
@@ -181,7 +201,7 @@ void Transformer::plan_rows(const PassRows& rows) {
 void Transformer::forward_slice(const PassRows& rows, size_t begin, size_t end) {
   slice_begin_ = begin;
   slice_rows_ = end - begin;
-  residual_ = false;
+  pending_norm_ = nullptr;
   tiles_.clear();
   make_tiles(views_.data() + begin, slice_rows_, attention_rows, tiles_);
   embed(rows, begin);
@@ -195,33 +215,23 @@ void Transformer::forward_slice(const PassRows& rows, size_t begin, size_t end) 
 
 void Transformer::embed(const PassRows& rows, size_t begin) {
   threads_->pool.for_range(slice_rows_, 4, [&](size_t from, size_t to, size_t) {
-    for (size_t i = from; i < to; ++i) embedding_.row(size_t(rows.tokens[begin + i]), state_.as<float>() + i * shape_.width);
+    for (size_t i = from; i < to; ++i) {
+      float* state = state_.as<float>() + i * shape_.width;
+      embedding_.row(size_t(rows.tokens[begin + i]), state);
+      for (size_t d = 0; d < shape_.width; ++d) state[d] *= shape_.embedding_scale;
+    }
   });
 }
 
-// Cosine and sine of every row's angles, rope_dim / 2 of each (Su et al., arXiv 2104.09864).
+// Cosines and sines of every row's angles, for each of the ropes.
 void Transformer::rotate_tables() {
-  const size_t pairs = shape_.rope_dim / 2;
   for (size_t row = 0; row < slice_rows_; ++row) {
-    float* table = rope_.as<float>() + row * shape_.rope_dim;
-    const double position = double(views_[slice_begin_ + row].position) * shape_.rope_scale;
-    for (size_t i = 0; i < pairs; ++i) {
-      const double angle = position * std::pow(shape_.rope_base, -2.0 * double(i) / double(shape_.rope_dim));
-      table[i] = float(std::cos(angle));
-      table[pairs + i] = float(std::sin(angle));
+    const RowView& view = views_[slice_begin_ + row];
+    const bool long_cache = !long_frequencies_.empty() && view.cache->capacity() > shape_.rope_short_context;
+    for (size_t rope = 0; rope < frequencies_.size(); ++rope) {
+      const auto& frequencies = long_cache && rope == 0 ? long_frequencies_ : frequencies_[rope];
+      rope_table(frequencies, view.position, shape_.rope_magnitude, rope_.as<float>() + (row * frequencies_.size() + rope) * shape_.rope_dim);
     }
-  }
-}
-
-void Transformer::rotate(float* head, size_t row) const {
-  const size_t pairs = shape_.rope_dim / 2, apart = shape_.rope_interleaved ? 1 : pairs, step = shape_.rope_interleaved ? 2 : 1;
-  const float* cosine = rope_.as<float>() + row * shape_.rope_dim;
-  const float* sine = cosine + pairs;
-  for (size_t i = 0; i < pairs; ++i) {
-    float &first = head[i * step], &second = head[i * step + apart];
-    const float x = first, y = second;
-    first = x * cosine[i] - y * sine[i];
-    second = x * sine[i] + y * cosine[i];
   }
 }
 
@@ -234,7 +244,7 @@ void Transformer::attention_block(size_t index) {
   threads_->pool.for_range(slice_rows_, 1, [&](size_t from, size_t to, size_t) {
     for (size_t row = from; row < to; ++row) position_row(layer, index, row);
   });
-  const AttentionShape shape{index, shape_.heads, shape_.kv_heads, shape_.head_dim};
+  const AttentionShape shape{index, shape_.heads, shape_.kv_heads, shape_.head_dim, shape_.layers[index].window, shape_.attention_soft_cap};
   threads_->pool.for_range(tiles_.size() * shape_.kv_heads, 1, [&](size_t from, size_t to, size_t thread) {
     for (size_t item = from; item < to; ++item) {
       const RowTile& tile = tiles_[item / shape_.kv_heads];
@@ -246,10 +256,16 @@ void Transformer::attention_block(size_t index) {
   if (layer.attention_output.quantised()) quantise_rows(attended_.as<float>(), layer.attention_output.columns, slice_rows_);
   const Job output[] = {{&layer.attention_output, delta_.as<float>()}};
   multiply(output, attended_.as<float>(), slice_rows_);
-  residual_ = true;
+  pending_norm_ = &layer.post_attention_norm;
 }
 
-// Bias, rotation and scaling of one row's query; its key and value go into the cache.
+// Norm and rotation of one head, each where the layer has it.
+void Transformer::position_head(float* head, const std::vector<float>& norm, const float* table) const {
+  if (!norm.empty()) kernels_.rms_norm(head, norm.data(), norm.size(), shape_.norm_epsilon, head);
+  if (table) rotate(head, table, shape_.rope_dim / 2, shape_.rope_interleaved);
+}
+
+// Bias, norm, rotation and scaling of one row's query; its key and value go into the cache.
 void Transformer::position_row(const Layer& layer, size_t index, size_t row) {
   const size_t dims = shape_.head_dim;
   float* query = query_.as<float>() + row * layer.query.padded_rows();
@@ -258,15 +274,16 @@ void Transformer::position_row(const Layer& layer, size_t index, size_t row) {
   if (!layer.query_bias.empty()) kernels_.add(query, layer.query_bias.data(), layer.query_bias.size());
   if (!layer.key_bias.empty()) kernels_.add(key, layer.key_bias.data(), layer.key_bias.size());
   if (!layer.value_bias.empty()) kernels_.add(value, layer.value_bias.data(), layer.value_bias.size());
-  const float scale = float(1.0 / std::sqrt(double(dims)));
+  const int32_t rope = shape_.layers[index].rope;
+  const float* table = rope < 0 ? nullptr : rope_.as<float>() + (row * frequencies_.size() + size_t(rope)) * shape_.rope_dim;
   for (size_t head = 0; head < shape_.heads; ++head) {
-    rotate(query + head * dims, row);
-    for (size_t d = 0; d < dims; ++d) query[head * dims + d] *= scale;
+    position_head(query + head * dims, layer.query_norm, table);
+    for (size_t d = 0; d < dims; ++d) query[head * dims + d] *= shape_.attention_scale;
   }
   const RowView& view = views_[slice_begin_ + row];
   uint16_t half_key[most_head_dim], half_value[most_head_dim];
   for (size_t head = 0; head < shape_.kv_heads; ++head) {
-    rotate(key + head * dims, row);
+    position_head(key + head * dims, layer.key_norm, table);
     kernels_.to_half(key + head * dims, dims, half_key);
     kernels_.to_half(value + head * dims, dims, half_value);
     view.cache->store(index, head, view.slot, half_key, half_value);
@@ -276,6 +293,7 @@ void Transformer::position_row(const Layer& layer, size_t index, size_t row) {
 void Transformer::ffn_block(const Layer& layer) {
   const size_t width = shape_.ffn_width, stride = layer.gate.padded_rows();
   const Job projections[] = {{&layer.gate, gate_.as<float>()}, {&layer.up, up_.as<float>()}};
+  const auto activate = shape_.activation == Activation::gelu ? kernels_.gelu_mul : kernels_.silu_mul;
   normalise_rows(layer.ffn_norm, layer.gate.quantised() || layer.up.quantised());
   multiply(projections, normed_.as<float>(), slice_rows_);
   const bool quantised = layer.down.quantised();
@@ -286,7 +304,7 @@ void Transformer::ffn_block(const Layer& layer) {
       const size_t row = item / pieces, first = item % pieces * groups_per_piece, last = std::min(groups, first + groups_per_piece);
       const size_t begin = first * group, end = std::min(width, last * group);
       float* mixed = mixed_.as<float>() + row * width;
-      if (begin < end) kernels_.silu_mul(gate_.as<float>() + row * stride + begin, up_.as<float>() + row * stride + begin, end - begin, mixed + begin);
+      if (begin < end) activate(gate_.as<float>() + row * stride + begin, up_.as<float>() + row * stride + begin, end - begin, mixed + begin);
       if (!quantised) continue;
       const TilePlace place = place_row(kernels_, width, row, slice_rows_);
       kernels_.quantise(mixed, width, first, last, activations_.data() + place.offset, place.row, place.rows);
@@ -294,6 +312,13 @@ void Transformer::ffn_block(const Layer& layer) {
   });
   const Job output[] = {{&layer.down, delta_.as<float>()}};
   multiply(output, mixed_.as<float>(), slice_rows_);
+  pending_norm_ = &layer.post_ffn_norm;
+}
+
+// A row's output of the last block, normed where the block has a norm behind it.
+float* Transformer::finish_delta(float* delta) const {
+  if (!pending_norm_->empty()) kernels_.rms_norm(delta, pending_norm_->data(), shape_.width, shape_.norm_epsilon, delta);
+  return delta;
 }
 
 // Takes up the last block's output, then writes the norm of every row, quantised where the next matrices ask for it.
@@ -302,7 +327,7 @@ void Transformer::normalise_rows(const std::vector<float>& weight, bool quantise
   threads_->pool.for_range(slice_rows_, 1, [&](size_t from, size_t to, size_t) {
     for (size_t row = from; row < to; ++row) {
       float *state = state_.as<float>() + row * width, *normed = normed_.as<float>() + row * width;
-      if (residual_) kernels_.add(state, delta_.as<float>() + row * stride, width);
+      if (pending_norm_) kernels_.add(state, finish_delta(delta_.as<float>() + row * stride), width);
       kernels_.rms_norm(state, weight.data(), width, shape_.norm_epsilon, normed);
       if (quantised) quantise_tiles(kernels_, normed_.as<float>(), width, row, row + 1, slice_rows_, activations_.data());
     }
@@ -334,6 +359,13 @@ void Transformer::multiply(std::span<const Job> jobs, const float* values, size_
   });
 }
 
+void Transformer::cap_logits(size_t begin, size_t end) {
+  threads_->pool.for_range(end - begin, 1, [&](size_t from, size_t to, size_t) {
+    for (size_t row = begin + from; row < begin + to; ++row)
+      kernels_.soft_cap(logits_.data() + row * logits_stride(), shape_.vocabulary, shape_.logit_soft_cap);
+  });
+}
+
 // Norm and LM head of the rows of this slice whose logits are wanted.
 void Transformer::output_block(const PassRows& rows, size_t begin) {
   const Matrix& head = output_matrix();
@@ -343,9 +375,9 @@ void Transformer::output_block(const PassRows& rows, size_t begin) {
     for (; at < rows.logit_rows.size() && at - first < slice_limit; ++at) {
       const size_t row = size_t(rows.logit_rows[at]);
       if (row < begin || row >= begin + slice_rows_) break;
-      float *state = state_.as<float>() + (row - begin) * width, *hidden = hidden_.data() + at * width;
-      std::memcpy(hidden, state, width * sizeof(float));
-      kernels_.add(hidden, delta_.as<float>() + (row - begin) * stride, width);
+      float* hidden = hidden_.data() + at * width;  // several logits may be asked of one row: it stays as it is
+      std::memcpy(hidden, delta_.as<float>() + (row - begin) * stride, width * sizeof(float));
+      kernels_.add(finish_delta(hidden), state_.as<float>() + (row - begin) * width, width);
       kernels_.rms_norm(hidden, output_norm_.data(), width, shape_.norm_epsilon, hidden);
     }
     if (at == first) {
@@ -356,6 +388,7 @@ void Transformer::output_block(const PassRows& rows, size_t begin) {
     if (head.quantised()) quantise_rows(hidden, width, at - first);
     const Job output[] = {{&head, logits_.data() + first * logits_stride()}};
     multiply(output, hidden, at - first);
+    if (shape_.logit_soft_cap != 0) cap_logits(first, at);
   }
 }
 

@@ -13,17 +13,33 @@
 #include "kernels/kernels.h"
 #include "kv_cache.h"
 #include "memory.h"
+#include "rope.h"
 #include "thread_pool.h"
 #include "weights.h"
 
 namespace borrador {
 
+enum class Activation { silu, gelu };
+
+// What a layer does apart from its tensors.
+struct LayerShape {
+  size_t window = 0;  // positions its attention sees, the row's own among them; 0: all
+  int32_t rope = 0;   // which of the model's ropes turns its queries and keys; -1: none
+};
+
+// The numbers of a model. Families differ in these and in which optional vectors a layer has.
 struct ModelShape {
-  size_t layers = 0, width = 0, heads = 0, kv_heads = 0, head_dim = 0, ffn_width = 0, vocabulary = 0;
+  size_t width = 0, heads = 0, kv_heads = 0, head_dim = 0, ffn_width = 0, vocabulary = 0;
+  std::vector<LayerShape> layers;
   float norm_epsilon = 0;
-  double rope_base = 0, rope_scale = 1;
+  float embedding_scale = 1, attention_scale = 1;
+  float attention_soft_cap = 0, logit_soft_cap = 0;  // values become cap * tanh(value / cap); 0: they stay
+  Activation activation = Activation::silu;
+  std::vector<RopeShape> ropes;  // divisors of frequencies belong to the first
   size_t rope_dim = 0;
   bool rope_interleaved = false;
+  double rope_magnitude = 1;      // factor on turned queries and keys
+  size_t rope_short_context = 0;  // caches of more positions take the long divisors, where the model has both
 };
 
 // The rows of a pass. Row i follows row parents[i] of the pass, or its cache's last committed token where that is -1.
@@ -61,7 +77,7 @@ class Transformer {
   // Bytes of weights a pass with logits reads.
   size_t weights_bytes() const;
 
-  KvCache make_cache(size_t capacity) const { return {shape_.layers, shape_.kv_heads, shape_.head_dim, capacity}; }
+  KvCache make_cache(size_t capacity) const { return {layers_.size(), shape_.kv_heads, shape_.head_dim, capacity}; }
 
   // Evaluates the rows and makes them pending in their caches. Logits and hidden states (after the last norm) of
   // logit_rows stay valid until the next call. Throws std::invalid_argument for a token, parent or row out of range
@@ -74,7 +90,9 @@ class Transformer {
 
  private:
   struct Layer {
-    std::vector<float> attention_norm, ffn_norm, query_bias, key_bias, value_bias;
+    std::vector<float> attention_norm, ffn_norm;
+    std::vector<float> query_bias, key_bias, value_bias, query_norm, key_norm;  // may be empty
+    std::vector<float> post_attention_norm, post_ffn_norm;                      // of a block's output; may be empty
     Matrix query, key, value, attention_output, gate, up, down;
   };
   struct Job {
@@ -85,6 +103,7 @@ class Transformer {
   const Matrix& output_matrix() const { return output_.data ? output_ : embedding_; }
   Matrix& matrix_slot(int layer, std::string_view name);
   std::vector<float>& vector_slot(int layer, std::string_view name);
+  void prepare_ropes();
   void check(const PassRows& rows) const;
   void plan_rows(const PassRows& rows);
   void forward_slice(const PassRows& rows, size_t begin, size_t end);
@@ -94,9 +113,11 @@ class Transformer {
   void ffn_block(const Layer& layer);
   void output_block(const PassRows& rows, size_t begin);
   void position_row(const Layer& layer, size_t index, size_t row);
-  void rotate(float* head, size_t row) const;
+  void position_head(float* head, const std::vector<float>& norm, const float* table) const;
   void normalise_rows(const std::vector<float>& weight, bool quantised);
   void quantise_rows(const float* values, size_t columns, size_t rows);
+  float* finish_delta(float* delta) const;
+  void cap_logits(size_t begin, size_t end);
   void multiply(std::span<const Job> jobs, const float* values, size_t rows);
 
   ModelShape shape_;
@@ -106,14 +127,17 @@ class Transformer {
   size_t arena_used_ = 0;
   std::vector<Layer> layers_;
   Matrix embedding_, output_;
-  std::vector<float> output_norm_;
+  std::vector<float> output_norm_, rope_divisors_, rope_long_divisors_;
+  std::vector<std::vector<double>> frequencies_;  // of each rope
+  std::vector<double> long_frequencies_;          // of the first, for long caches; empty where all are alike
 
   // Work space of a slice of rows.
   std::vector<RowView> views_;
   std::vector<RowTile> tiles_;
   std::vector<AttentionScratch> scratch_;
   size_t slice_begin_ = 0, slice_rows_ = 0;
-  bool residual_ = false;  // delta_ holds a block's output that state_ has not taken up yet
+  // The norm of a block's output that lies in delta_ and that state_ has not taken up yet; null where there is none.
+  const std::vector<float>* pending_norm_ = nullptr;
   PageBuffer state_, normed_, query_, key_, value_, attended_, delta_, gate_, up_, mixed_, activations_, rope_;
   std::vector<float> logits_, hidden_;
 };

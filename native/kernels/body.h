@@ -308,6 +308,29 @@ void silu_mul(const float* gate, const float* up, size_t count, float* out) {
   }
 }
 
+// x * (1 + tanh(u)) / 2 = x / (1 + exp(-2u)), u = sqrt(2 / pi) * (x + 0.044715 x^3) (Hendrycks and Gimpel, arXiv 1606.08415).
+template <class S>
+void gelu_mul(const float* gate, const float* up, size_t count, float* out) {
+  const auto one = S::set(1.0f), cubic = S::set(0.044715f), factor = S::set(-1.5957691216057308f);
+  for (size_t i = 0; i < count; i += lanes) {
+    const auto g = load_some<S>(gate + i, count - i);
+    const auto u = S::mul(g, S::fma(S::mul(g, g), cubic, one));
+    const auto gelu = S::div(g, S::add(one, exponential<S>(S::mul(u, factor))));
+    store_some<S>(out + i, S::mul(gelu, load_some<S>(up + i, count - i)), count - i);
+  }
+}
+
+// tanh(y) = 1 - 2 / (exp(2y) + 1).
+template <class S>
+void soft_cap(float* x, size_t count, float cap) {
+  const auto one = S::set(1.0f), two = S::set(2.0f), limit = S::set(cap), doubled = S::set(2.0f / cap);
+  for (size_t i = 0; i < count; i += lanes) {
+    const auto power = exponential<S>(S::mul(load_some<S>(x + i, count - i), doubled));
+    const auto tanh = S::sub(one, S::div(two, S::add(power, one)));
+    store_some<S>(x + i, S::mul(limit, tanh), count - i);
+  }
+}
+
 template <class S>
 void to_half(const float* x, size_t count, uint16_t* out) {
   const auto most = S::set(65504.0f), least = S::set(-65504.0f);
@@ -367,15 +390,18 @@ void mix(const uint16_t* matrix, size_t stride, size_t block_stride, size_t bloc
 }
 
 template <class S>
-void softmax_chunk(float* scores, size_t valid, size_t padded, float* maximum, float* sum) {
-  std::fill(scores + valid, scores + padded, -std::numeric_limits<float>::infinity());
+void softmax_chunk(float* scores, size_t begin, size_t end, size_t padded, float* maximum, float* sum) {
+  constexpr float nothing = -std::numeric_limits<float>::infinity();
+  std::fill(scores, scores + begin, nothing);
+  std::fill(scores + end, scores + padded, nothing);
   auto most = S::load(scores);
   for (size_t i = lanes; i < padded; i += lanes) most = S::max(most, S::load(scores + i));
   *maximum = S::largest(most);
   auto total = S::zero_f32();
   for (size_t i = 0; i < padded; i += lanes) {
     S::store(scores + i, exponential<S>(S::sub(S::load(scores + i), S::set(*maximum))));
-    if (i + lanes > valid) std::fill(scores + std::max(i, valid), scores + i + lanes, 0.0f);
+    if (i < begin) std::fill(scores + i, scores + std::min(begin, i + lanes), 0.0f);
+    if (i + lanes > end) std::fill(scores + std::max(i, end), scores + i + lanes, 0.0f);
     total = S::add(total, S::load(scores + i));
   }
   *sum = sum_of<S>(total);
@@ -404,8 +430,8 @@ void fold_chunk(float* state_maximum, float* state_sum, float* state_out, float 
 
 template <class S>
 constexpr KernelTable kernel_table(const char* name) {
-  return {name,        size_t(S::tile_rows), matmul<S>,        quantise<S>,   rms_norm<S>, add<S>,
-          silu_mul<S>, mix<S>,               softmax_chunk<S>, fold_chunk<S>, to_half<S>};
+  return {name,        size_t(S::tile_rows), matmul<S>, quantise<S>,      rms_norm<S>,   add<S>,
+          silu_mul<S>, gelu_mul<S>,          soft_cap<S>, mix<S>, softmax_chunk<S>, fold_chunk<S>, to_half<S>};
 }
 
 }  // namespace

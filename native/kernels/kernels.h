@@ -27,13 +27,17 @@ struct KernelTable {
   void (*add)(float* x, const float* y, size_t count);
   // out = silu(gate) * up.
   void (*silu_mul)(const float* gate, const float* up, size_t count, float* out);
+  // out = gelu(gate) * up, in the tanh approximation.
+  void (*gelu_mul)(const float* gate, const float* up, size_t count, float* out);
+  // x = cap * tanh(x / cap).
+  void (*soft_cap)(float* x, size_t count, float cap);
 
   // One step of attention: out[i][b*16 + lane] (+)= sum over t of matrix[b * block_stride + t * stride + lane] * factor[i][t],
   // t in order, for i < vectors and b < blocks. Half-precision matrix.
   void (*mix)(const uint16_t* matrix, size_t stride, size_t block_stride, size_t blocks, size_t terms, const float* factor,
               size_t factor_stride, size_t vectors, float* out, size_t out_stride, bool accumulate);
-  // Replaces scores[0, valid) by exp(score - maximum), scores[valid, padded) by 0; returns maximum and sum.
-  void (*softmax_chunk)(float* scores, size_t valid, size_t padded, float* maximum, float* sum);
+  // Replaces scores[begin, end) by exp(score - maximum), the other scores[0, padded) by 0; returns maximum and sum.
+  void (*softmax_chunk)(float* scores, size_t begin, size_t end, size_t padded, float* maximum, float* sum);
   // Folds a chunk (maximum, sum, out) into a running state: both are rescaled to the larger maximum and added.
   void (*fold_chunk)(float* state_maximum, float* state_sum, float* state_out, float maximum, float sum, const float* out, size_t count);
   // Half-precision copy, finite values beyond the range saturate.

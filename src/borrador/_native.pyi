@@ -31,26 +31,29 @@ class KvCache:
     def commit(self, path: Int32Array) -> None: ...
     def rewind(self, length: int) -> None: ...
 
+class ModelShape:
+    width: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    ffn_width: int
+    vocabulary: int
+    norm_epsilon: float
+    embedding_scale: float
+    attention_scale: float
+    attention_soft_cap: float
+    logit_soft_cap: float
+    rope_dim: int
+    rope_interleaved: bool
+    rope_magnitude: float
+    rope_short_context: int
+    def __init__(self, *, layers: int, ropes: int) -> None: ...
+    def use_gelu(self) -> None: ...
+    def set_rope(self, rope: int, base: float, scale: float) -> None: ...
+    def set_layer(self, layer: int, window: int, rope: int) -> None: ...
+
 class Transformer:
-    def __init__(
-        self,
-        *,
-        layers: int,
-        width: int,
-        heads: int,
-        kv_heads: int,
-        head_dim: int,
-        ffn_width: int,
-        vocabulary: int,
-        norm_epsilon: float,
-        rope_base: float,
-        rope_scale: float,
-        rope_dim: int,
-        rope_interleaved: bool,
-        arena_bytes: int,
-        threads: int,
-        isa: str,
-    ) -> None: ...
+    def __init__(self, shape: ModelShape, *, arena_bytes: int, threads: int, isa: str) -> None: ...
     def load_matrix(
         self, layer: int, name: str, format: int, rows: int, columns: int, data: NDArray[np.uint8]
     ) -> None: ...

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from borrador.errors import ModelError
+from borrador.models.families import FAMILIES, Family
 from borrador.models.gguf import GgufFile, TensorFormat, TensorInfo
 
-FAMILIES = {"llama": True, "qwen2": False}  # family: rotary pairs are interleaved
 _MAX_LAYERS = 1024
 _MAX_WIDTH = 1 << 17
 _MAX_CONTEXT = 1 << 24
+_LLAMA3_FACTORS = ("rope_freqs.weight",)
+_LONGROPE_FACTORS = ("rope_factors_short.weight", "rope_factors_long.weight")
 _OTHER_MODEL = "Use another file of the model, or another model."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelConfig:
-    """The shape of a `llama` or `qwen2` transformer.
+    """The shape of a transformer; its family is one of `FAMILIES`.
 
     Attributes:
         architecture: the family.
@@ -36,6 +39,15 @@ class ModelConfig:
         rope_freq_scale: factor on positions (linear scaling), 1 where there is none.
         attention_bias: query, key and value projections have a bias.
         tied_output: the output layer is the embedding matrix.
+        attention_scale: factor on attention scores; 0 is 1 / sqrt(head_dim).
+        attention_soft_cap: scores become cap * tanh(score / cap); 0 where they stay.
+        logit_soft_cap: the same for logits.
+        windows: positions that each layer's attention sees, the row's own among them, 0 for all; empty: all see all.
+        rope_local_base: base frequency of the layers with a window; 0 where it is that of the others.
+        rope_factors: tensors with divisors of the rotary frequencies. Two of them are those of short and of long
+            caches.
+        rope_short_context: the most tokens of a short cache; 0 where caches are alike.
+        rope_magnitude: factor on rotated queries and keys.
     """
 
     architecture: str
@@ -54,6 +66,22 @@ class ModelConfig:
     rope_freq_scale: float
     attention_bias: bool
     tied_output: bool
+    attention_scale: float = 0.0
+    attention_soft_cap: float = 0.0
+    logit_soft_cap: float = 0.0
+    windows: tuple[int, ...] = ()
+    rope_local_base: float = 0.0
+    rope_factors: tuple[str, ...] = ()
+    rope_short_context: int = 0
+    rope_magnitude: float = 1.0
+
+    @property
+    def family(self) -> Family:
+        return FAMILIES[self.architecture]
+
+    @property
+    def embedding_scale(self) -> float:
+        return math.sqrt(self.width) if self.family.scaled_embedding else 1.0
 
     @classmethod
     def from_gguf(cls, file: GgufFile) -> ModelConfig:
@@ -70,6 +98,7 @@ class ModelConfig:
                 f"Supported families: {', '.join(FAMILIES)}.",
             )
         _refuse_unsupported(file, family)
+        _refuse_other_windows(file, family)
         config = _read(file, family)
         _check_heads(file, config)
         _check_tensors(file, config)
@@ -77,32 +106,62 @@ class ModelConfig:
 
     def tensor_shapes(self) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Name and shape of every tensor that the model needs, in GGUF order (row length first)."""
-        queries, keys = self.heads * self.head_dim, self.kv_heads * self.head_dim
         yield "token_embd.weight", (self.width, self.vocabulary_size)
         yield "output_norm.weight", (self.width,)
         if not self.tied_output:
             yield "output.weight", (self.width, self.vocabulary_size)
+        for name in self.rope_factors:
+            yield name, (self.rope_dim // 2,)
         for layer in range(self.layers):
-            block = f"blk.{layer}."
-            yield block + "attn_norm.weight", (self.width,)
-            for name, size in (("q", queries), ("k", keys), ("v", keys)):
-                yield f"{block}attn_{name}.weight", (self.width, size)
-                if self.attention_bias:
-                    yield f"{block}attn_{name}.bias", (size,)
-            yield block + "attn_output.weight", (queries, self.width)
-            yield block + "ffn_norm.weight", (self.width,)
-            yield block + "ffn_gate.weight", (self.width, self.ffn_width)
-            yield block + "ffn_up.weight", (self.width, self.ffn_width)
-            yield block + "ffn_down.weight", (self.ffn_width, self.width)
+            for role, shape in (*self._attention_shapes(), *self._ffn_shapes()):
+                yield f"blk.{layer}.{role}", shape
+
+    def _attention_shapes(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        queries, keys = self.heads * self.head_dim, self.kv_heads * self.head_dim
+        yield "attn_norm.weight", (self.width,)
+        projections = (
+            (("qkv", queries + 2 * keys),) if self.family.fused else (("q", queries), ("k", keys), ("v", keys))
+        )
+        for name, size in projections:
+            yield f"attn_{name}.weight", (self.width, size)
+            if self.attention_bias:
+                yield f"attn_{name}.bias", (size,)
+        if self.family.head_norms:
+            yield "attn_q_norm.weight", (self.head_dim,)
+            yield "attn_k_norm.weight", (self.head_dim,)
+        yield "attn_output.weight", (queries, self.width)
+        if self.family.sandwich_norms:
+            yield "post_attention_norm.weight", (self.width,)
+
+    def _ffn_shapes(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        yield "ffn_norm.weight", (self.width,)
+        if not self.family.fused:
+            yield "ffn_gate.weight", (self.width, self.ffn_width)
+        yield "ffn_up.weight", (self.width, self.ffn_width * (2 if self.family.fused else 1))
+        yield "ffn_down.weight", (self.ffn_width, self.width)
+        if self.family.sandwich_norms:
+            yield "post_ffw_norm.weight", (self.width,)
+
+    def rope_of(self, layer: int) -> int:
+        """Which rope a layer turns its heads by: 0 the file's, 1 the one of layers with a window, -1 none."""
+        period = self.family.ropeless_period
+        if period and (layer + 1) % period == 0:
+            return -1
+        return int(bool(self.rope_local_base) and self.window_of(layer) > 0)
+
+    def window_of(self, layer: int) -> int:
+        """Positions that a layer's attention sees; 0 is all."""
+        return self.windows[layer] if self.windows else 0
 
 
 def _read(file: GgufFile, family: str) -> ModelConfig:
     width = file.integer(f"{family}.embedding_length", low=2, high=_MAX_WIDTH)
     heads = file.integer(f"{family}.attention.head_count", low=1, high=width)
     head_dim = file.integer(f"{family}.attention.key_length", width // heads, low=2, high=width)
+    layers = file.integer(f"{family}.block_count", low=1, high=_MAX_LAYERS)
     return ModelConfig(
         architecture=family,
-        layers=file.integer(f"{family}.block_count", low=1, high=_MAX_LAYERS),
+        layers=layers,
         width=width,
         heads=heads,
         kv_heads=file.integer(f"{family}.attention.head_count_kv", heads, low=1, high=heads),
@@ -113,11 +172,61 @@ def _read(file: GgufFile, family: str) -> ModelConfig:
         norm_epsilon=file.number(f"{family}.attention.layer_norm_rms_epsilon", low=1e-12, high=0.1),
         rope_base=file.number(f"{family}.rope.freq_base", 10000.0, low=1.0, high=1e12),
         rope_dim=file.integer(f"{family}.rope.dimension_count", head_dim, low=2, high=head_dim),
-        rope_interleaved=FAMILIES[family],
+        rope_interleaved=FAMILIES[family].rope_interleaved,
         rope_freq_scale=_rope_freq_scale(file, family),
         attention_bias="blk.0.attn_q.bias" in file.tensors,
         tied_output="output.weight" not in file.tensors,
+        attention_scale=_attention_scale(file, family, layers, width / heads),
+        attention_soft_cap=file.number(f"{family}.attn_logit_softcapping", 0.0, low=0.0, high=1e6),
+        logit_soft_cap=file.number(f"{family}.final_logit_softcapping", 0.0, low=0.0, high=1e6),
+        windows=_windows(file, family, layers),
+        rope_local_base=_rope_local_base(file, family),
+        rope_factors=_rope_factors(file),
+        rope_short_context=_rope_short_context(file, family),
+        rope_magnitude=file.number(f"{family}.rope.scaling.attn_factor", 1.0, low=0.01, high=100.0),
     )
+
+
+def _attention_scale(file: GgufFile, family: str, layers: int, width_of_head: float) -> float:
+    """The largest Gemma of each generation scales by width / heads; its files do not say so."""
+    default = 1 / math.sqrt(width_of_head) if layers == FAMILIES[family].largest_layers else 0.0
+    return file.number(f"{family}.attention.scale", default, low=0.0, high=100.0)
+
+
+def _windows(file: GgufFile, family: str, layers: int) -> tuple[int, ...]:
+    """The pattern is a period, whose last layer sees everything, or says of each layer whether it has a window."""
+    window = file.integer(f"{family}.attention.sliding_window", 0)
+    if not window or not FAMILIES[family].windows:
+        return ()
+    key = f"{family}.attention.sliding_window_pattern"
+    pattern = file.metadata.get(key)
+    if isinstance(pattern, list):
+        if len(pattern) != layers or not all(isinstance(item, bool) for item in pattern):
+            raise ModelError(
+                f"{file.path.name}: {key!r} must hold true or false for each of {layers} layers", _OTHER_MODEL
+            )
+        return tuple(window if windowed else 0 for windowed in pattern)
+    period = file.integer(key, FAMILIES[family].full_attention_period, high=_MAX_LAYERS)
+    return tuple(0 if period and (layer + 1) % period == 0 else window for layer in range(layers))
+
+
+def _rope_factors(file: GgufFile) -> tuple[str, ...]:
+    found = tuple(name for name in _LLAMA3_FACTORS + _LONGROPE_FACTORS if name in file.tensors)
+    if found not in ((), _LLAMA3_FACTORS, _LONGROPE_FACTORS):
+        raise ModelError(f"{file.path.name} has factors of several rope scalings, or one of a pair", _OTHER_MODEL)
+    return found
+
+
+def _rope_short_context(file: GgufFile, family: str) -> int:
+    if _LONGROPE_FACTORS[1] not in file.tensors:
+        return 0
+    trained = file.integer(f"{family}.context_length")
+    return file.integer(f"{family}.rope.scaling.original_context_length", trained, low=1, high=_MAX_CONTEXT)
+
+
+def _rope_local_base(file: GgufFile, family: str) -> float:
+    default = FAMILIES[family].local_rope_base
+    return file.number(f"{family}.rope.freq_base_swa", default, low=1.0, high=1e12) if default else 0.0
 
 
 def _vocabulary_size(file: GgufFile) -> int:
@@ -136,10 +245,12 @@ def _vocabulary_size(file: GgufFile) -> int:
 def _rope_freq_scale(file: GgufFile, family: str) -> float:
     """llama.cpp writes the factor under `scaling.factor`, and wrote it under `scale_linear` before."""
     kind = file.text(f"{family}.rope.scaling.type", "linear")
+    if kind == "longrope" and "rope_factors_long.weight" in file.tensors:
+        return 1.0
     if kind not in ("none", "linear"):
         raise ModelError(
             f"{file.path.name} needs the rope scaling {kind[:64]!r}, which is not supported",
-            "Supported are none and linear; use another model.",
+            "Supported are none, linear and, where the file holds its factors, llama3 and longrope; use another model.",
         )
     legacy = file.number(f"{family}.rope.scale_linear", 1.0, low=0.0, high=1e6)
     factor = file.number(f"{family}.rope.scaling.factor", legacy, low=0.0, high=1e6)
@@ -150,12 +261,16 @@ def _refuse_unsupported(file: GgufFile, family: str) -> None:
     """Features of these families that would change the result if they were ignored."""
     if file.integer(f"{family}.expert_count", 0):
         raise ModelError(f"{file.path.name} is a mixture of experts, which is not supported", _OTHER_MODEL)
-    if file.integer(f"{family}.attention.sliding_window", 0):
-        raise ModelError(f"{file.path.name} uses sliding-window attention, which is not supported", _OTHER_MODEL)
     if not file.flag(f"{family}.attention.causal", True):
         raise ModelError(f"{file.path.name} is an embedding model and cannot write text", _OTHER_MODEL)
-    if "rope_freqs.weight" in file.tensors:
-        raise ModelError(f"{file.path.name} needs the rope scaling 'llama3', which is not supported", _OTHER_MODEL)
+
+
+def _refuse_other_windows(file: GgufFile, family: str) -> None:
+    """Where the family does not say which layers have the window, a file with one cannot be followed."""
+    if not FAMILIES[family].windows and file.integer(f"{family}.attention.sliding_window", 0):
+        raise ModelError(
+            f"{file.path.name} uses sliding-window attention, which is not supported for {family}", _OTHER_MODEL
+        )
 
 
 def _check_heads(file: GgufFile, config: ModelConfig) -> None:

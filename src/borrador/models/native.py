@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from borrador import _native
 from borrador.errors import ContextLengthError, MemoryLimitError, ModelError, UsageError
@@ -18,6 +20,10 @@ from borrador.types import Float32Array
 
 _ARENA_ALIGNMENT = 64
 _WORKING_BYTES = 64 << 20
+_SAME_NAMES = (
+    "width", "heads", "kv_heads", "head_dim", "ffn_width", "norm_epsilon", "embedding_scale", "attention_soft_cap",
+    "logit_soft_cap", "rope_dim", "rope_interleaved", "rope_magnitude", "rope_short_context",
+)  # fmt: skip
 
 
 class NativeModel:
@@ -170,7 +176,7 @@ class NativeSequence:
 
 
 def _build(file: GgufFile, config: ModelConfig, threads: int) -> _native.Transformer:
-    arena_bytes = sum(_packed_bytes(tensor) for tensor in file.tensors.values() if len(tensor.shape) == 2)
+    arena_bytes = sum(_packed_bytes(config, tensor) for tensor in file.tensors.values() if len(tensor.shape) > 1)
     needed, available = arena_bytes + _WORKING_BYTES, available_bytes()
     if available is not None and needed > available:
         raise MemoryLimitError(
@@ -178,27 +184,27 @@ def _build(file: GgufFile, config: ModelConfig, threads: int) -> _native.Transfo
             "Close other programs, or use a smaller model.",
         )
     try:
-        return _native.Transformer(
-            layers=config.layers,
-            width=config.width,
-            heads=config.heads,
-            kv_heads=config.kv_heads,
-            head_dim=config.head_dim,
-            ffn_width=config.ffn_width,
-            vocabulary=config.vocabulary_size,
-            norm_epsilon=config.norm_epsilon,
-            rope_base=config.rope_base,
-            rope_scale=config.rope_freq_scale,
-            rope_dim=config.rope_dim,
-            rope_interleaved=config.rope_interleaved,
-            arena_bytes=arena_bytes,
-            threads=threads,
-            isa=_wanted_isa(),
-        )
+        return _native.Transformer(_shape(config), arena_bytes=arena_bytes, threads=threads, isa=_wanted_isa())
     except MemoryError as error:
         raise MemoryLimitError(
             f"{file.path.name} needs {needed / 1e9:.1f} GB of memory, which the system refuses", "Use a smaller model."
         ) from error
+
+
+def _shape(config: ModelConfig) -> _native.ModelShape:
+    shape = _native.ModelShape(layers=config.layers, ropes=2 if config.rope_local_base else 1)
+    for name in _SAME_NAMES:
+        setattr(shape, name, getattr(config, name))
+    shape.vocabulary = config.vocabulary_size
+    shape.attention_scale = config.attention_scale or 1 / math.sqrt(config.head_dim)
+    if config.family.gelu:
+        shape.use_gelu()
+    shape.set_rope(0, config.rope_base, config.rope_freq_scale)
+    if config.rope_local_base:
+        shape.set_rope(1, config.rope_local_base, 1.0)
+    for layer in range(config.layers):
+        shape.set_layer(layer, config.window_of(layer), config.rope_of(layer))
+    return shape
 
 
 def _wanted_isa() -> str:
@@ -212,23 +218,47 @@ def _wanted_isa() -> str:
     return wanted
 
 
-def _packed_bytes(tensor: TensorInfo) -> int:
-    columns, rows = tensor.shape
-    size = _native.packed_bytes(int(tensor.format), rows, columns)
-    return -(-size // _ARENA_ALIGNMENT) * _ARENA_ALIGNMENT
+def _packed_bytes(config: ModelConfig, tensor: TensorInfo) -> int:
+    sizes = (_native.packed_bytes(int(tensor.format), rows, tensor.shape[0]) for _, rows in _matrices(config, tensor))
+    return sum(-(-size // _ARENA_ALIGNMENT) * _ARENA_ALIGNMENT for size in sizes)
+
+
+def _matrices(config: ModelConfig, tensor: TensorInfo) -> list[tuple[str, int]]:
+    """Role and rows of the matrices that lie one behind the other in a tensor."""
+    _, role = _place(tensor.name)
+    queries, keys = config.heads * config.head_dim, config.kv_heads * config.head_dim
+    if role == "attn_qkv":
+        return [("attn_q", queries), ("attn_k", keys), ("attn_v", keys)]
+    if role == "ffn_up" and config.family.fused:
+        return [("ffn_gate", config.ffn_width), ("ffn_up", config.ffn_width)]
+    return [(role, tensor.shape[1])]
 
 
 def _load_tensors(file: GgufFile, config: ModelConfig, engine: _native.Transformer) -> None:
     for name, shape in config.tensor_shapes():
-        layer, role = _place(name)
         data = np.frombuffer(file.tensor_bytes(name), np.uint8)
         if len(shape) == 1:
-            engine.load_vector(layer, role, data.view(np.float32))
+            values = data.view(np.float32)
+            if name in config.rope_factors and not (values > 0).all():
+                raise ModelError(
+                    f"{file.path.name}: all values of {name!r} must be above 0", "Download the file again."
+                )
+            engine.load_vector(*_place(name), values)
         else:
-            engine.load_matrix(layer, role, int(file.tensors[name].format), shape[1], shape[0], data)
+            _load_matrices(config, file.tensors[name], data, engine)
         del data
         file.release(name)
     engine.finish_loading()
+
+
+def _load_matrices(
+    config: ModelConfig, tensor: TensorInfo, data: NDArray[np.uint8], engine: _native.Transformer
+) -> None:
+    layer, _ = _place(tensor.name)
+    row_bytes = tensor.size_bytes * tensor.shape[0] // tensor.elements
+    for role, rows in _matrices(config, tensor):
+        here, data = data[: rows * row_bytes], data[rows * row_bytes :]
+        engine.load_matrix(layer, role, int(tensor.format), rows, tensor.shape[0], here)
 
 
 def _place(tensor: str) -> tuple[int, str]:

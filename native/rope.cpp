@@ -1,0 +1,35 @@
+#include "rope.h"
+
+#include <cmath>
+
+namespace borrador {
+
+std::vector<double> rope_frequencies(const RopeShape& rope, size_t dim, std::span<const float> divisors) {
+  std::vector<double> frequencies(dim / 2);
+  for (size_t i = 0; i < frequencies.size(); ++i) {
+    const double divisor = divisors.empty() ? 1.0 : double(divisors[i]);
+    frequencies[i] = rope.scale * std::pow(rope.base, -2.0 * double(i) / double(dim)) / divisor;
+  }
+  return frequencies;
+}
+
+void rope_table(std::span<const double> frequencies, size_t position, double magnitude, float* table) {
+  for (size_t i = 0; i < frequencies.size(); ++i) {
+    const double angle = double(position) * frequencies[i];
+    table[i] = float(std::cos(angle) * magnitude);
+    table[frequencies.size() + i] = float(std::sin(angle) * magnitude);
+  }
+}
+
+void rotate(float* head, const float* table, size_t pairs, bool interleaved) {
+  const size_t apart = interleaved ? 1 : pairs, step = interleaved ? 2 : 1;
+  const float *cosine = table, *sine = table + pairs;
+  for (size_t i = 0; i < pairs; ++i) {
+    float &first = head[i * step], &second = head[i * step + apart];
+    const float x = first, y = second;
+    first = x * cosine[i] - y * sine[i];
+    second = x * sine[i] + y * cosine[i];
+  }
+}
+
+}  // namespace borrador
