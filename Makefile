@@ -30,7 +30,7 @@ $(VENV)/.tools: pyproject.toml
 
 $(VENV)/.dev: $(VENV)/.tools
 	@echo "== test tools and dependencies"
-	$(PIP) install --quiet --no-build-isolation -C build-dir=build/venv '.[dev]'
+	$(PIP) install --quiet --no-build-isolation -C build-dir=build/venv '.[dev,reference]'
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed: $(VENV)/.tools $(SOURCES)

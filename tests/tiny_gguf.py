@@ -5,6 +5,7 @@ The files are made with the `gguf` package, which shares no code with the reader
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,9 @@ MERGES = [
     ("Ġ", "w"),
 ]
 SPECIAL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+HEAD_NORMS = ("qwen3", "qwen3moe", "gemma3")
+SANDWICH_NORMS = ("gemma2", "gemma3")
+FUSED = ("phi3",)
 MIN_TOKENIZER_VOCABULARY = 256 + len(MERGES) + len(SPECIAL_TOKENS)
 CHAT_TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
@@ -60,10 +64,13 @@ def write_tiny_model(
     seed: int = 0,
     tied: bool = False,
     tokenizer: bool = True,
+    experts: int = 0,
+    experts_used: int = 0,
+    sharpness: float = 3.0,
     metadata: Mapping[str, Any] | None = None,
     tensors: Mapping[str, NDArray[np.float32] | None] | None = None,
 ) -> Path:
-    """Write a random `llama` or `qwen2` model to `path` and return it. The same arguments give the same file.
+    """Write a random model of any family to `path` and return it. The same arguments give the same file.
 
     Args:
         format: of all matrices; every row length must be a multiple of its block (256 for K formats).
@@ -71,6 +78,8 @@ def write_tiny_model(
         head_dim: None is width / heads.
         tokenizer: add a byte-level BPE vocabulary; the three special tokens are the last ids, and `<|im_end|>` ends
             an answer. The vocabulary must then have at least MIN_TOKENIZER_VOCABULARY tokens.
+        experts: feed-forwards of each layer that a router chooses `experts_used` of; 0: one, without a router.
+        sharpness: about the standard deviation of the logits.
         metadata: keys to add or to replace; None as a value leaves the key out.
         tensors: tensors to add or to replace, stored as F32; None as a value leaves the tensor out.
     """
@@ -89,19 +98,25 @@ def write_tiny_model(
     }
     if head_dim != width // heads:
         values |= {f"{architecture}.attention.{kind}_length": head_dim for kind in ("key", "value")}
+    if experts:
+        values |= {f"{architecture}.expert_count": experts, f"{architecture}.expert_used_count": experts_used}
+        values |= {f"{architecture}.expert_feed_forward_length": ffn} if architecture == "qwen3moe" else {}
     if tokenizer:
         values |= _tokenizer_metadata(architecture, vocabulary)
     for key, value in (values | dict(metadata or {})).items():
         if value is not None:
             _add_value(writer, key, value)
 
-    shapes = _tensor_shapes(architecture, width, layers, heads * head_dim, kv_heads * head_dim, ffn, vocabulary, tied)
+    block = _block_shapes(architecture, width, heads, kv_heads, head_dim, ffn, experts)
+    shapes = _tensor_shapes(block, width, layers, vocabulary, tied)
     replaced = dict(tensors or {})
     for name, shape in shapes.items():
         stored_as = (embedding_format or format) if name in ("token_embd.weight", "output.weight") else format
-        data = _random_tensor(random, name, shape, stored_as)  # drawn even if replaced: the others stay the same
+        data = _random_tensor(
+            random, name, shape, stored_as, sharpness
+        )  # drawn even if replaced: the others stay the same
         if name not in replaced:
-            writer.add_tensor(name, data, raw_dtype=_raw_type(shape, stored_as))
+            writer.add_tensor(name, data, raw_dtype=_raw_type(name, shape, stored_as))
     for name, tensor in replaced.items():
         if tensor is not None:
             writer.add_tensor(name, np.asarray(tensor, np.float32))
@@ -124,8 +139,7 @@ def random_blocks(
     random: np.random.Generator, shape: Sequence[int], stored_as: TensorFormat, deviation: float
 ) -> NDArray[np.uint8]:
     """Random valid blocks of a K format (rows x bytes) whose values have about this standard deviation."""
-    rows, columns = shape
-    count = rows * columns // stored_as.block_size
+    count = math.prod(shape) // stored_as.block_size
     blocks = random.integers(0, 256, (count, stored_as.block_bytes), dtype=np.uint8)
     # The divisor is the standard deviation of scale * quant; the minimum's scale centres the values on zero.
     divisor, centre = {TensorFormat.Q4_K: (250, 7.5), TensorFormat.Q5_K: (500, 15.5), TensorFormat.Q6_K: (1370, 0)}[
@@ -136,7 +150,7 @@ def random_blocks(
         blocks[:, -2:] = scale.astype("<f2").view(np.uint8)
     else:
         blocks[:, :4] = np.hstack([scale, scale * centre]).astype("<f2").view(np.uint8)
-    return blocks.reshape(rows, -1)
+    return blocks.reshape(*shape[:-1], -1)
 
 
 def _tokenizer_metadata(architecture: str, vocabulary: int) -> dict[str, Any]:
@@ -148,7 +162,7 @@ def _tokenizer_metadata(architecture: str, vocabulary: int) -> dict[str, Any]:
     types = [kind.NORMAL] * len(words) + [kind.UNUSED] * len(unused) + [kind.CONTROL] * len(SPECIAL_TOKENS)
     return {
         "tokenizer.ggml.model": "gpt2",
-        "tokenizer.ggml.pre": "qwen2" if architecture == "qwen2" else "llama-bpe",
+        "tokenizer.ggml.pre": "qwen2" if architecture.startswith("qwen") else "llama-bpe",
         "tokenizer.ggml.tokens": [*words, *unused, *SPECIAL_TOKENS],
         "tokenizer.ggml.token_type": [int(item) for item in types],
         "tokenizer.ggml.merges": [f"{left} {right}" for left, right in MERGES],
@@ -174,44 +188,67 @@ def _add_value(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
 
 
 def _tensor_shapes(
-    architecture: str, width: int, layers: int, queries: int, keys: int, ffn: int, vocabulary: int, tied: bool
+    block: Mapping[str, tuple[int, ...]], width: int, layers: int, vocabulary: int, tied: bool
 ) -> dict[str, tuple[int, ...]]:
     """Shapes in NumPy order: rows first."""
     shapes: dict[str, tuple[int, ...]] = {"token_embd.weight": (vocabulary, width), "output_norm.weight": (width,)}
     if not tied:
         shapes["output.weight"] = (vocabulary, width)
     for layer in range(layers):
-        block = {
-            "attn_norm.weight": (width,),
-            "attn_q.weight": (queries, width),
-            "attn_k.weight": (keys, width),
-            "attn_v.weight": (keys, width),
-            "attn_output.weight": (width, queries),
-            "ffn_norm.weight": (width,),
-            "ffn_gate.weight": (ffn, width),
-            "ffn_up.weight": (ffn, width),
-            "ffn_down.weight": (width, ffn),
-        }
-        if architecture == "qwen2":
-            block |= {"attn_q.bias": (queries,), "attn_k.bias": (keys,), "attn_v.bias": (keys,)}
         shapes |= {f"blk.{layer}.{name}": shape for name, shape in block.items()}
     return shapes
 
 
+def _block_shapes(
+    architecture: str, width: int, heads: int, kv_heads: int, head_dim: int, ffn: int, experts: int
+) -> dict[str, tuple[int, ...]]:
+    queries, keys = heads * head_dim, kv_heads * head_dim
+    shapes: dict[str, tuple[int, ...]] = {"attn_norm.weight": (width,)}
+    if architecture in FUSED:
+        shapes["attn_qkv.weight"] = (queries + 2 * keys, width)
+    else:
+        shapes |= {"attn_q.weight": (queries, width), "attn_k.weight": (keys, width), "attn_v.weight": (keys, width)}
+    shapes |= {"attn_output.weight": (width, queries), "ffn_norm.weight": (width,)}
+    shapes |= _ffn_shapes(architecture, width, ffn, experts)
+    if architecture == "qwen2":
+        shapes |= {"attn_q.bias": (queries,), "attn_k.bias": (keys,), "attn_v.bias": (keys,)}
+    if architecture in HEAD_NORMS:
+        shapes |= {"attn_q_norm.weight": (head_dim,), "attn_k_norm.weight": (head_dim,)}
+    if architecture in SANDWICH_NORMS:
+        shapes |= {"post_attention_norm.weight": (width,), "post_ffw_norm.weight": (width,)}
+    return shapes
+
+
+def _ffn_shapes(architecture: str, width: int, ffn: int, experts: int) -> dict[str, tuple[int, ...]]:
+    if experts:
+        return {
+            "ffn_gate_inp.weight": (experts, width),
+            "ffn_gate_exps.weight": (experts, ffn, width),
+            "ffn_up_exps.weight": (experts, ffn, width),
+            "ffn_down_exps.weight": (experts, width, ffn),
+        }
+    if architecture in FUSED:
+        return {"ffn_up.weight": (2 * ffn, width), "ffn_down.weight": (width, ffn)}
+    return {"ffn_gate.weight": (ffn, width), "ffn_up.weight": (ffn, width), "ffn_down.weight": (width, ffn)}
+
+
 def _random_tensor(
-    random: np.random.Generator, name: str, shape: tuple[int, ...], stored_as: TensorFormat
+    random: np.random.Generator, name: str, shape: tuple[int, ...], stored_as: TensorFormat, sharpness: float
 ) -> NDArray[Any]:
     if len(shape) == 1:
         centre = 1.0 if "norm" in name else 0.0
         return random.normal(centre, 0.1, shape).astype(np.float32)
-    # Logits with a standard deviation of about 3: sharp enough for greedy choices to be clear.
-    deviation = (3.0 if name in ("token_embd.weight", "output.weight") else 1.0) / shape[1] ** 0.5
+    # Logits with a standard deviation of 3 are sharp enough for greedy choices to be clear.
+    deviation = (sharpness if name in ("token_embd.weight", "output.weight") else 1.0) / shape[-1] ** 0.5
     if stored_as in (TensorFormat.Q4_K, TensorFormat.Q5_K, TensorFormat.Q6_K):
         return random_blocks(random, shape, stored_as, deviation)
     weights = random.normal(0.0, deviation, shape).astype(np.float32)
+    if "ffn_gate_inp" in name:
+        return weights
     quantized: NDArray[Any] = gguf.quants.quantize(weights, gguf.GGMLQuantizationType(int(stored_as)))
     return quantized
 
 
-def _raw_type(shape: tuple[int, ...], stored_as: TensorFormat) -> gguf.GGMLQuantizationType:
-    return gguf.GGMLQuantizationType(int(TensorFormat.F32 if len(shape) == 1 else stored_as))
+def _raw_type(name: str, shape: tuple[int, ...], stored_as: TensorFormat) -> gguf.GGMLQuantizationType:
+    single = len(shape) == 1 or "ffn_gate_inp" in name
+    return gguf.GGMLQuantizationType(int(TensorFormat.F32 if single else stored_as))

@@ -14,6 +14,8 @@ from borrador.models.config import ModelConfig
 from borrador.models.families import FAMILIES
 from borrador.models.gguf import GgufFile, TensorFormat
 
+EXPERTS: dict[str, Any] = {"qwen3moe": {"experts": 4, "experts_used": 2}}
+
 
 def read(path: Path) -> ModelConfig:
     with GgufFile.open(path) as file:
@@ -44,6 +46,54 @@ def test_the_listed_tensors_are_the_files(tmp_path: Path) -> None:
             assert dict(ModelConfig.from_gguf(file).tensor_shapes()) == shapes
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_listed_tensors_of_every_family_are_the_files(tmp_path: Path, family: str) -> None:
+    path = write_tiny_model(tmp_path / "m.gguf", family, **EXPERTS.get(family, {}))
+    with GgufFile.open(path) as file:
+        shapes = {name: info.shape for name, info in file.tensors.items()}
+        assert dict(ModelConfig.from_gguf(file).tensor_shapes()) == shapes
+
+
+@pytest.mark.parametrize(
+    ("family", "window", "pattern", "windows", "ropes"),
+    [
+        ("llama", None, None, (0, 0, 0, 0, 0, 0, 0), (0, 0, 0, 0, 0, 0, 0)),
+        ("llama", 9, None, (9, 9, 9, 9, 9, 9, 9), (0, 0, 0, 0, 0, 0, 0)),
+        ("phi3", 9, None, (9, 9, 9, 9, 9, 9, 9), (0, 0, 0, 0, 0, 0, 0)),
+        ("gemma2", 9, None, (9, 0, 9, 0, 9, 0, 9), (0, 0, 0, 0, 0, 0, 0)),
+        ("gemma3", 9, None, (9, 9, 9, 9, 9, 0, 9), (1, 1, 1, 1, 1, 0, 1)),
+        ("gemma3", 9, 3, (9, 9, 0, 9, 9, 0, 9), (1, 1, 0, 1, 1, 0, 1)),
+        ("gemma3", 9, [True] + 6 * [False], (9, 0, 0, 0, 0, 0, 0), (1, 0, 0, 0, 0, 0, 0)),
+        ("smollm3", None, None, (0, 0, 0, 0, 0, 0, 0), (0, 0, 0, -1, 0, 0, 0)),
+    ],
+)
+def test_windows_and_ropes_of_layers(
+    tmp_path: Path, family: str, window: int | None, pattern: Any, windows: tuple[int, ...], ropes: tuple[int, ...]
+) -> None:
+    keys = {f"{family}.attention.sliding_window": window, f"{family}.attention.sliding_window_pattern": pattern}
+    config = read(write_tiny_model(tmp_path / "m.gguf", family, width=32, ffn=32, layers=7, metadata=keys))
+    assert tuple(config.window_of(layer) for layer in range(7)) == windows
+    assert tuple(config.rope_of(layer) for layer in range(7)) == ropes
+
+
+@pytest.mark.parametrize(("layers", "expected"), [(62, 0.25), (61, 0.0)])
+def test_the_largest_gemma3_scales_scores_by_its_width_per_head(tmp_path: Path, layers: int, expected: float) -> None:
+    path = write_tiny_model(tmp_path / "m.gguf", "gemma3", width=64, ffn=8, head_dim=4, layers=layers)
+    assert read(path).attention_scale == expected
+
+
+def test_a_window_in_a_family_that_does_not_say_where_is_refused(tmp_path: Path) -> None:
+    path = write_tiny_model(tmp_path / "m.gguf", "qwen2", metadata={"qwen2.attention.sliding_window": 128})
+    with pytest.raises(ModelError, match="sliding-window attention, which is not supported for qwen2"):
+        read(path)
+
+
+def test_a_window_pattern_of_another_length_is_refused(tmp_path: Path) -> None:
+    keys = {"gemma3.attention.sliding_window": 9, "gemma3.attention.sliding_window_pattern": [True]}
+    with pytest.raises(ModelError, match="for each of 2 layers"):
+        read(write_tiny_model(tmp_path / "m.gguf", "gemma3", metadata=keys))
+
+
 def test_defaults_of_keys_a_file_may_leave_out(tmp_path: Path) -> None:
     absent = {"llama.rope.freq_base": None, "llama.attention.head_count_kv": None}
     config = read(write_tiny_model(tmp_path / "m.gguf", heads=4, kv_heads=4, metadata=absent))
@@ -62,6 +112,14 @@ def test_defaults_of_keys_a_file_may_leave_out(tmp_path: Path) -> None:
 )
 def test_linear_rope_scaling(tmp_path: Path, metadata: dict[str, Any], expected: float) -> None:
     assert read(write_tiny_model(tmp_path / "m.gguf", metadata=metadata)).rope_freq_scale == expected
+
+
+def test_rope_scaling_by_factors_in_the_file_leaves_positions_as_they_are(tmp_path: Path) -> None:
+    factors = {f"rope_factors_{kind}.weight": np.ones(32, np.float32) for kind in ("short", "long")}
+    metadata = {"phi3.rope.scaling.type": "longrope", "phi3.rope.scaling.factor": 8.0}
+    config = read(write_tiny_model(tmp_path / "m.gguf", "phi3", metadata=metadata, tensors=factors))
+    assert (config.rope_freq_scale, config.rope_short_context) == (1.0, 512)
+    assert config.rope_factors == tuple(factors)
 
 
 @pytest.mark.parametrize("family", ["gemma", "mamba", "x" * 500])

@@ -19,11 +19,21 @@ from borrador.models.target import Rows
 from borrador.types import Float32Array
 
 TOKENS = [int(token) for token in np.random.default_rng(7).integers(0, 320, 330)]
+# fmt: off
 SHAPES: dict[str, dict[str, object]] = {
     "llama": {"architecture": "llama", "format": TensorFormat.Q4_1, "width": 96, "heads": 3, "kv_heads": 1, "ffn": 160},
     "qwen2": {"architecture": "qwen2", "format": TensorFormat.Q4_K, "tied": True},
     "odd": {"architecture": "qwen2", "format": TensorFormat.F32, "width": 40, "heads": 5, "kv_heads": 5, "ffn": 72},
+    "gemma2": {
+        "architecture": "gemma2", "format": TensorFormat.Q5_0, "width": 64, "head_dim": 24, "ffn": 96, "tied": True,
+        "metadata": {
+            "gemma2.attention.sliding_window": 40, "gemma2.attn_logit_softcapping": 2.0,
+            "gemma2.final_logit_softcapping": 5.0,
+        },
+    },
+    "phi3": {"architecture": "phi3", "format": TensorFormat.Q4_K, "metadata": {"phi3.attention.sliding_window": 270}},
 }
+# fmt: on
 
 
 @pytest.fixture(params=sorted(SHAPES))

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from borrador.errors import ModelError
+from borrador.models import positions
 from borrador.models.families import FAMILIES, Family
 from borrador.models.gguf import GgufFile, TensorFormat, TensorInfo
 
 _MAX_LAYERS = 1024
 _MAX_WIDTH = 1 << 17
 _MAX_CONTEXT = 1 << 24
-_LLAMA3_FACTORS = ("rope_freqs.weight",)
-_LONGROPE_FACTORS = ("rope_factors_short.weight", "rope_factors_long.weight")
 _OTHER_MODEL = "Use another file of the model, or another model."
 
 
@@ -98,7 +97,6 @@ class ModelConfig:
                 f"Supported families: {', '.join(FAMILIES)}.",
             )
         _refuse_unsupported(file, family)
-        _refuse_other_windows(file, family)
         config = _read(file, family)
         _check_heads(file, config)
         _check_tensors(file, config)
@@ -173,16 +171,16 @@ def _read(file: GgufFile, family: str) -> ModelConfig:
         rope_base=file.number(f"{family}.rope.freq_base", 10000.0, low=1.0, high=1e12),
         rope_dim=file.integer(f"{family}.rope.dimension_count", head_dim, low=2, high=head_dim),
         rope_interleaved=FAMILIES[family].rope_interleaved,
-        rope_freq_scale=_rope_freq_scale(file, family),
+        rope_freq_scale=positions.rope_freq_scale(file, family),
         attention_bias="blk.0.attn_q.bias" in file.tensors,
         tied_output="output.weight" not in file.tensors,
         attention_scale=_attention_scale(file, family, layers, width / heads),
         attention_soft_cap=file.number(f"{family}.attn_logit_softcapping", 0.0, low=0.0, high=1e6),
         logit_soft_cap=file.number(f"{family}.final_logit_softcapping", 0.0, low=0.0, high=1e6),
-        windows=_windows(file, family, layers),
-        rope_local_base=_rope_local_base(file, family),
-        rope_factors=_rope_factors(file),
-        rope_short_context=_rope_short_context(file, family),
+        windows=positions.windows(file, family, layers),
+        rope_local_base=positions.rope_local_base(file, family),
+        rope_factors=positions.rope_factors(file),
+        rope_short_context=positions.rope_short_context(file, family),
         rope_magnitude=file.number(f"{family}.rope.scaling.attn_factor", 1.0, low=0.01, high=100.0),
     )
 
@@ -191,42 +189,6 @@ def _attention_scale(file: GgufFile, family: str, layers: int, width_of_head: fl
     """The largest Gemma of each generation scales by width / heads; its files do not say so."""
     default = 1 / math.sqrt(width_of_head) if layers == FAMILIES[family].largest_layers else 0.0
     return file.number(f"{family}.attention.scale", default, low=0.0, high=100.0)
-
-
-def _windows(file: GgufFile, family: str, layers: int) -> tuple[int, ...]:
-    """The pattern is a period, whose last layer sees everything, or says of each layer whether it has a window."""
-    window = file.integer(f"{family}.attention.sliding_window", 0)
-    if not window or not FAMILIES[family].windows:
-        return ()
-    key = f"{family}.attention.sliding_window_pattern"
-    pattern = file.metadata.get(key)
-    if isinstance(pattern, list):
-        if len(pattern) != layers or not all(isinstance(item, bool) for item in pattern):
-            raise ModelError(
-                f"{file.path.name}: {key!r} must hold true or false for each of {layers} layers", _OTHER_MODEL
-            )
-        return tuple(window if windowed else 0 for windowed in pattern)
-    period = file.integer(key, FAMILIES[family].full_attention_period, high=_MAX_LAYERS)
-    return tuple(0 if period and (layer + 1) % period == 0 else window for layer in range(layers))
-
-
-def _rope_factors(file: GgufFile) -> tuple[str, ...]:
-    found = tuple(name for name in _LLAMA3_FACTORS + _LONGROPE_FACTORS if name in file.tensors)
-    if found not in ((), _LLAMA3_FACTORS, _LONGROPE_FACTORS):
-        raise ModelError(f"{file.path.name} has factors of several rope scalings, or one of a pair", _OTHER_MODEL)
-    return found
-
-
-def _rope_short_context(file: GgufFile, family: str) -> int:
-    if _LONGROPE_FACTORS[1] not in file.tensors:
-        return 0
-    trained = file.integer(f"{family}.context_length")
-    return file.integer(f"{family}.rope.scaling.original_context_length", trained, low=1, high=_MAX_CONTEXT)
-
-
-def _rope_local_base(file: GgufFile, family: str) -> float:
-    default = FAMILIES[family].local_rope_base
-    return file.number(f"{family}.rope.freq_base_swa", default, low=1.0, high=1e12) if default else 0.0
 
 
 def _vocabulary_size(file: GgufFile) -> int:
@@ -242,35 +204,12 @@ def _vocabulary_size(file: GgufFile) -> int:
     return size
 
 
-def _rope_freq_scale(file: GgufFile, family: str) -> float:
-    """llama.cpp writes the factor under `scaling.factor`, and wrote it under `scale_linear` before."""
-    kind = file.text(f"{family}.rope.scaling.type", "linear")
-    if kind == "longrope" and "rope_factors_long.weight" in file.tensors:
-        return 1.0
-    if kind not in ("none", "linear"):
-        raise ModelError(
-            f"{file.path.name} needs the rope scaling {kind[:64]!r}, which is not supported",
-            "Supported are none, linear and, where the file holds its factors, llama3 and longrope; use another model.",
-        )
-    legacy = file.number(f"{family}.rope.scale_linear", 1.0, low=0.0, high=1e6)
-    factor = file.number(f"{family}.rope.scaling.factor", legacy, low=0.0, high=1e6)
-    return 1.0 if kind == "none" or factor == 0.0 else 1.0 / factor
-
-
 def _refuse_unsupported(file: GgufFile, family: str) -> None:
     """Features of these families that would change the result if they were ignored."""
     if file.integer(f"{family}.expert_count", 0):
         raise ModelError(f"{file.path.name} is a mixture of experts, which is not supported", _OTHER_MODEL)
     if not file.flag(f"{family}.attention.causal", True):
         raise ModelError(f"{file.path.name} is an embedding model and cannot write text", _OTHER_MODEL)
-
-
-def _refuse_other_windows(file: GgufFile, family: str) -> None:
-    """Where the family does not say which layers have the window, a file with one cannot be followed."""
-    if not FAMILIES[family].windows and file.integer(f"{family}.attention.sliding_window", 0):
-        raise ModelError(
-            f"{file.path.name} uses sliding-window attention, which is not supported for {family}", _OTHER_MODEL
-        )
 
 
 def _check_heads(file: GgufFile, config: ModelConfig) -> None:
