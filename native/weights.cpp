@@ -18,18 +18,33 @@ uint16_t half_at(const uint8_t* p) {
 // One group of 32 weights as it is read from a file, before it is spread over the lanes. Halves keep their bits.
 struct Group {
   uint8_t code[group];
-  uint16_t scale = 0, minimum = 0;        // half precision: the group's own, or the super block's
-  uint8_t small_scale[2] = {}, small_minimum = 0;  // integer scales of K formats (Q6_K: signed, one for each half)
+  uint16_t scale = 0, minimum = 0;                 // the group's own, or the super block's, in the block's 16-bit format
+  uint8_t small_scale[2] = {}, small_minimum = 0;  // integer scales of super blocks (Q2_K, Q3_K, Q6_K: one for each half)
 };
 
 // --- the blocks of a GGUF file -------------------------------------------------------------------------------------
 // Each reader knows how many weights and bytes a block has and decodes group g of a block.
 
+void read_nibbles(const uint8_t* low, uint8_t* code) {
+  for (size_t i = 0; i < 16; ++i) code[i] = low[i] & 15, code[16 + i] = low[i] >> 4;
+}
+
+// Q4_0, and IQ4_NL whose codes go through a table later.
 struct Q4_0Reader {
   static constexpr size_t bytes = 18, groups = 1;
   static void read(const uint8_t* p, size_t, Group& out) {
     out.scale = half_at(p);
-    for (size_t i = 0; i < 16; ++i) out.code[i] = p[2 + i] & 15, out.code[16 + i] = p[2 + i] >> 4;
+    read_nibbles(p + 2, out.code);
+  }
+};
+
+struct Mxfp4Reader {
+  static constexpr size_t bytes = 17, groups = 1;
+  // The scale is 2^(e - 127), halved because the table is doubled; the least two are subnormal bfloat16 numbers.
+  static uint16_t bfloat_scale(uint8_t e) { return uint16_t(e < 2 ? 0x20 << e : (e - 1) << 7); }
+  static void read(const uint8_t* p, size_t, Group& out) {
+    out.scale = bfloat_scale(p[0]);
+    read_nibbles(p + 1, out.code);
   }
 };
 
@@ -38,7 +53,7 @@ struct Q4_1Reader {
   static void read(const uint8_t* p, size_t, Group& out) {
     out.scale = half_at(p);
     out.minimum = half_at(p + 2);
-    for (size_t i = 0; i < 16; ++i) out.code[i] = p[4 + i] & 15, out.code[16 + i] = p[4 + i] >> 4;
+    read_nibbles(p + 4, out.code);
   }
 };
 
@@ -73,6 +88,48 @@ struct Q8_0Reader {
   static void read(const uint8_t* p, size_t, Group& out) {
     out.scale = half_at(p);
     for (size_t i = 0; i < group; ++i) out.code[i] = p[2 + i] ^ 0x80;  // signed value + 128
+  }
+};
+
+// Q2_K and Q3_K: 128 weights share 32 bytes, a pair of bits in each for every group.
+void read_two_bits(const uint8_t* low, size_t g, uint8_t* code) {
+  for (size_t i = 0; i < group; ++i) code[i] = low[g / 4 * 32 + i] >> (2 * (g % 4)) & 3;
+}
+
+struct Q2_KReader {
+  static constexpr size_t bytes = 84, groups = 8;
+  static void read(const uint8_t* p, size_t g, Group& out) {
+    out.scale = half_at(p + 80);
+    out.minimum = half_at(p + 82);
+    out.small_scale[0] = p[2 * g];
+    out.small_scale[1] = p[2 * g + 1];
+    read_two_bits(p + 16, g, out.code);
+  }
+};
+
+struct Q3_KReader {
+  static constexpr size_t bytes = 110, groups = 8;
+  // Scale k of sixteen: four low bits in the first eight bytes, two high ones in the last four; 32 stands for 0.
+  static uint8_t small_scale(const uint8_t* packed, size_t k) {
+    const int low = packed[k % 8] >> (k < 8 ? 0 : 4) & 15, high = packed[8 + k % 4] >> (2 * (k / 4)) & 3;
+    return uint8_t((low | (high << 4)) - 32);
+  }
+  static void read(const uint8_t* p, size_t g, Group& out) {
+    out.scale = half_at(p + 108);
+    out.small_scale[0] = small_scale(p + 96, 2 * g);
+    out.small_scale[1] = small_scale(p + 96, 2 * g + 1);
+    read_two_bits(p + 32, g, out.code);
+    for (size_t i = 0; i < group; ++i) out.code[i] |= uint8_t((p[i] >> g & 1) << 2);
+  }
+};
+
+struct Iq4XsReader {
+  static constexpr size_t bytes = 136, groups = 8;
+  static void read(const uint8_t* p, size_t g, Group& out) {
+    out.scale = half_at(p);
+    const int low = p[4 + g / 2] >> (g % 2 ? 4 : 0) & 15, high = half_at(p + 2) >> (2 * g) & 3;
+    out.small_scale[0] = uint8_t((low | (high << 4)) - 32);
+    read_nibbles(p + 8 + 16 * g, out.code);
   }
 };
 
@@ -132,15 +189,36 @@ template <> struct ReaderOf<Q4_1Block> { using type = Q4_1Reader; };
 template <> struct ReaderOf<Q5_0Block> { using type = Q5_0Reader; };
 template <> struct ReaderOf<Q5_1Block> { using type = Q5_1Reader; };
 template <> struct ReaderOf<Q8_0Block> { using type = Q8_0Reader; };
+template <> struct ReaderOf<Q2_KBlock> { using type = Q2_KReader; };
+template <> struct ReaderOf<Q3_KBlock> { using type = Q3_KReader; };
 template <> struct ReaderOf<Q4_KBlock> { using type = Q4_KReader; };
 template <> struct ReaderOf<Q5_KBlock> { using type = Q5_KReader; };
 template <> struct ReaderOf<Q6_KBlock> { using type = Q6_KReader; };
+template <> struct ReaderOf<Iq4NlBlock> { using type = Q4_0Reader; };
+template <> struct ReaderOf<Iq4XsBlock> { using type = Iq4XsReader; };
+template <> struct ReaderOf<Mxfp4Block> { using type = Mxfp4Reader; };
 
 // --- codes into and out of the lanes -------------------------------------------------------------------------------
 
 using Vectors = uint8_t[8][64];  // code vectors j = 0..7 of a group, sixteen rows
 
 void pack(const Vectors& v, Codes<8>& out) { std::memcpy(out.full, v, sizeof out.full); }
+
+template <int Bits>
+void pack_two_bits(const Vectors& v, Codes<Bits>& out) {
+  std::memset(out.low, 0, sizeof out.low);
+  for (size_t j = 0; j < 8; ++j)
+    for (size_t i = 0; i < 64; ++i) out.low[j / 4][i] |= uint8_t((v[j][i] & 3) << (2 * (j % 4)));
+}
+
+void pack(const Vectors& v, Codes<2>& out) { pack_two_bits(v, out); }
+
+void pack(const Vectors& v, Codes<3>& out) {
+  pack_two_bits(v, out);
+  std::memset(out.high, 0, sizeof out.high);
+  for (size_t j = 0; j < 8; ++j)
+    for (size_t i = 0; i < 64; ++i) out.high[i] |= uint8_t((v[j][i] >> 2) << j);
+}
 
 template <int Bits>
 void pack_low(const Vectors& v, Codes<Bits>& out) {
@@ -168,6 +246,10 @@ template <int Bits>
 uint8_t code_at(const Codes<Bits>& codes, size_t j, size_t byte) {
   if constexpr (Bits == 8) {
     return codes.full[j][byte];
+  } else if constexpr (Bits < 4) {
+    const uint8_t low = codes.low[j / 4][byte] >> (2 * (j % 4)) & 3;
+    if constexpr (Bits == 3) return uint8_t(low | ((codes.high[byte] >> j & 1) << 2));
+    return low;
   } else {
     const uint8_t low = codes.low[j % 4][byte] >> (j < 4 ? 0 : 4) & 15;
     if constexpr (Bits == 5) return uint8_t(low | ((codes.high[byte] >> j & 1) << 4));
@@ -180,13 +262,12 @@ template <class Block>
 void store_scales(Block& block, size_t g, size_t lane, const Group& from) {
   if constexpr (requires { block.super_scale; }) {
     block.super_scale[lane] = from.scale;
-    if constexpr (requires { block.super_minimum; }) {
-      block.super_minimum[lane] = from.minimum;
-      block.scale[g][lane] = from.small_scale[0];
-      block.minimum[g][lane] = from.small_minimum;
+    if constexpr (requires { block.super_minimum; }) block.super_minimum[lane] = from.minimum;
+    if constexpr (requires { block.minimum; }) block.minimum[g][lane] = from.small_minimum;
+    if constexpr (Block::halves) {
+      for (size_t half = 0; half < 2; ++half) std::memcpy(&block.half_scale[g][half][lane], &from.small_scale[half], 1);
     } else {
-      block.scale[g][0][lane] = int8_t(from.small_scale[0]);
-      block.scale[g][1][lane] = int8_t(from.small_scale[1]);
+      std::memcpy(&block.scale[g][lane], &from.small_scale[0], 1);
     }
   } else {
     block.scale[g][lane] = from.scale;
@@ -194,18 +275,32 @@ void store_scales(Block& block, size_t g, size_t lane, const Group& from) {
   }
 }
 
-// The weight of a code as the formats define it, for row lookups.
+// Weight = scale * value(code) + minimum, as the formats define them, for row lookups.
+struct Affine {
+  float scale, minimum;
+};
+
 template <class Block>
-float weight_of(const Block& block, size_t g, size_t lane, size_t half, int code) {
-  if constexpr (requires { block.super_minimum; }) {
-    const float scale = f16_to_f32(block.super_scale[lane]) * float(block.scale[g][lane]);
-    return scale * float(code) - f16_to_f32(block.super_minimum[lane]) * float(block.minimum[g][lane]);
-  } else if constexpr (requires { block.super_scale; }) {
-    return f16_to_f32(block.super_scale[lane]) * float(block.scale[g][half][lane]) * float(code - 32);
-  } else if constexpr (requires { block.minimum; }) {
-    return f16_to_f32(block.scale[g][lane]) * float(code) + f16_to_f32(block.minimum[g][lane]);
+Affine affine_of(const Block& block, size_t g, size_t lane, size_t half) {
+  if constexpr (requires { block.super_scale; }) {
+    const float super_scale = f16_to_f32(block.super_scale[lane]);
+    float super_minimum = 0;
+    if constexpr (requires { block.super_minimum; }) super_minimum = -f16_to_f32(block.super_minimum[lane]);
+    if constexpr (Block::halves) {
+      const int small = block.half_scale[g][half][lane];
+      if constexpr (requires { block.super_minimum; }) return {super_scale * float(small & 15), super_minimum * float(small >> 4)};
+      else return {super_scale * float(small), 0};
+    } else {
+      float minimum = 0;
+      if constexpr (requires { block.minimum; }) minimum = super_minimum * float(block.minimum[g][lane]);
+      return {super_scale * float(block.scale[g][lane]), minimum};
+    }
+  } else if constexpr (Block::bfloat_scales) {
+    return {bf16_to_f32(block.scale[g][lane]), 0};
   } else {
-    return f16_to_f32(block.scale[g][lane]) * float(code - (1 << Block::offset_shift));
+    float minimum = 0;
+    if constexpr (requires { block.minimum; }) minimum = f16_to_f32(block.minimum[g][lane]);
+    return {f16_to_f32(block.scale[g][lane]), minimum};
   }
 }
 
@@ -291,7 +386,8 @@ void Matrix::row(size_t index, float* out) const {
       const size_t g = k / group, j = k % group / 4;
       const Block& block = blocks[g / Block::groups];
       const int code = code_at(block.codes[g % Block::groups], j, 4 * lane + k % 4);
-      out[k] = weight_of(block, g % Block::groups, lane, j / 4, code);
+      const Affine affine = affine_of(block, g % Block::groups, lane, j / 4);
+      out[k] = affine.scale * float(Block::value(code)) + affine.minimum;
     }
   });
   if (done) return;

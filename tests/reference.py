@@ -232,6 +232,49 @@ def _q6_k(blocks: Bytes) -> NDArray[Any]:
     return _halves(blocks, 208)[:, :, None] * blocks[:, 192:208].view(np.int8)[:, :, None] * quants
 
 
+def _two_bits(data: Bytes) -> Bytes:
+    """Bit pairs of 64 bytes as 16 groups of 16: 32 bytes hold 128 elements, 32 in bits 0-1 and so on."""
+    shift = np.arange(0, 8, 2, dtype=np.uint8)[:, None]
+    return np.asarray(data.reshape(-1, 2, 1, 32) >> shift & 3).reshape(-1, 16, 16)
+
+
+def _q2_k(blocks: Bytes) -> NDArray[Any]:
+    scales, minima = _halves(blocks, 80) * (blocks[:, :16] & 15), _halves(blocks, 82) * (blocks[:, :16] >> 4)
+    return np.asarray(scales[:, :, None] * _two_bits(blocks[:, 16:80]) - minima[:, :, None])
+
+
+def _q3_k(blocks: Bytes) -> NDArray[Any]:
+    bit = np.arange(8, dtype=np.uint8)[:, None]
+    high = (blocks[:, None, :32] >> bit & 1).reshape(-1, 16, 16)  # bit i of byte l belongs to element l of 32 i
+    quants = (_two_bits(blocks[:, 32:96]) | high << 2).astype(np.float32) - 4
+    pairs = np.arange(0, 8, 2, dtype=np.uint8)[:, None]
+    top = (blocks[:, None, 104:108] >> pairs & 3).reshape(-1, 16)
+    scales = (_nibbles(blocks[:, 96:104]) | top << 4).astype(np.float32) - 32
+    return np.asarray((_halves(blocks, 108) * scales)[:, :, None] * quants)
+
+
+_IQ4_LEVELS = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113], np.float32)
+
+
+def _iq4_nl(blocks: Bytes) -> NDArray[Any]:
+    return _halves(blocks, 0) * _IQ4_LEVELS[_nibbles(blocks[:, 2:])]
+
+
+def _iq4_xs(blocks: Bytes) -> NDArray[Any]:
+    low = np.stack([blocks[:, 4:8] & 15, blocks[:, 4:8] >> 4], axis=-1).reshape(-1, 8)
+    high = np.ascontiguousarray(blocks[:, 2:4]).view("<u2") >> np.arange(0, 16, 2, dtype=np.uint16) & 3
+    scales = (low | high << 4).astype(np.float32) - 32
+    levels = _IQ4_LEVELS[_nibbles(blocks[:, 8:].reshape(-1, 8, 16))]
+    return np.asarray((_halves(blocks, 0) * scales)[:, :, None] * levels)
+
+
+def _mxfp4(blocks: Bytes) -> NDArray[Any]:
+    """E2M1 numbers (sign, two bits of exponent, one of fraction) times a power of two; OCP Microscaling formats 1.0."""
+    magnitudes = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+    levels = np.concatenate([magnitudes, -magnitudes])
+    return np.asarray(np.ldexp(levels[_nibbles(blocks[:, 1:])], blocks[:, :1].astype(np.int32) - 127))
+
+
 _DEQUANTIZERS: dict[TensorFormat, Callable[[Bytes], NDArray[Any]]] = {
     TensorFormat.F32: _f32,
     TensorFormat.F16: _f16,
@@ -241,7 +284,12 @@ _DEQUANTIZERS: dict[TensorFormat, Callable[[Bytes], NDArray[Any]]] = {
     TensorFormat.Q4_1: _q4_1,
     TensorFormat.Q5_0: _q5_0,
     TensorFormat.Q5_1: _q5_1,
+    TensorFormat.Q2_K: _q2_k,
+    TensorFormat.Q3_K: _q3_k,
     TensorFormat.Q4_K: _q4_k,
     TensorFormat.Q5_K: _q5_k,
     TensorFormat.Q6_K: _q6_k,
+    TensorFormat.IQ4_NL: _iq4_nl,
+    TensorFormat.IQ4_XS: _iq4_xs,
+    TensorFormat.MXFP4: _mxfp4,
 }

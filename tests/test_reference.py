@@ -8,7 +8,7 @@ import gguf
 import numpy as np
 import pytest
 from tests.reference import dequantize, kl_divergence, read_matrix, reference_logits
-from tests.tiny_gguf import random_blocks, write_tiny_model
+from tests.tiny_gguf import random_matrix, write_tiny_model
 
 from borrador.models.gguf import GgufFile, TensorFormat
 
@@ -16,13 +16,18 @@ from borrador.models.gguf import GgufFile, TensorFormat
 @pytest.mark.parametrize("stored_as", TensorFormat, ids=lambda item: item.name)
 def test_every_format_is_dequantised_as_the_gguf_package_does(stored_as: TensorFormat) -> None:
     random = np.random.default_rng(3)
-    if stored_as.name.endswith("_K"):
-        data = random_blocks(random, (4, 1024), stored_as, 0.1)
-    else:
-        values = random.normal(size=(4, 1024)).astype(np.float32)
-        data = gguf.quants.quantize(values, gguf.GGMLQuantizationType(int(stored_as)))
+    data = random_matrix(random, (4, 1024), stored_as, 0.1)
     expected = gguf.quants.dequantize(data, gguf.GGMLQuantizationType(int(stored_as)))
     np.testing.assert_array_equal(dequantize(data.reshape(-1).view(np.uint8), stored_as), expected.reshape(-1))
+
+
+def test_the_scales_of_mxfp4_are_powers_of_two_down_to_subnormal_numbers() -> None:
+    data = np.full((255, 17), 0x22, np.uint8)  # 1.0 everywhere; the 255 of the standard is not a number
+    data[:, 0] = np.arange(255)
+    found = dequantize(data.reshape(-1), TensorFormat.MXFP4).reshape(255, 32)
+    np.testing.assert_array_equal(found, np.repeat(np.ldexp(np.float32(1), np.arange(-127, 128))[:, None], 32, axis=1))
+    expected = gguf.quants.dequantize(data, gguf.GGMLQuantizationType.MXFP4)
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_some_rows_of_a_matrix_are_the_same_as_those_rows_of_the_whole(tmp_path: Path) -> None:

@@ -47,6 +47,19 @@ CHAT_TEMPLATE = (
 )
 
 
+# Formats that the `gguf` package does not quantise to: where the half-precision scale stands, the standard deviation of
+# scale * quant, and what centres the values on zero as the scale of the minimum that follows; 0 without minimum.
+_BLOCK_SCALES = {
+    TensorFormat.Q2_K: (80, 14, 1.5),
+    TensorFormat.Q3_K: (108, 42, 0),
+    TensorFormat.Q4_K: (0, 250, 7.5),
+    TensorFormat.Q5_K: (0, 500, 15.5),
+    TensorFormat.Q6_K: (208, 1370, 0),
+    TensorFormat.IQ4_NL: (0, 70, 0),
+    TensorFormat.IQ4_XS: (0, 1300, 0),
+}
+
+
 def write_tiny_model(
     path: Path,
     architecture: str = "llama",
@@ -138,19 +151,25 @@ def byte_tokens() -> list[str]:
 def random_blocks(
     random: np.random.Generator, shape: Sequence[int], stored_as: TensorFormat, deviation: float
 ) -> NDArray[np.uint8]:
-    """Random valid blocks of a K format (rows x bytes) whose values have about this standard deviation."""
+    """Random valid blocks of a format of _BLOCK_SCALES (rows x bytes) of about this standard deviation."""
     count = math.prod(shape) // stored_as.block_size
     blocks = random.integers(0, 256, (count, stored_as.block_bytes), dtype=np.uint8)
-    # The divisor is the standard deviation of scale * quant; the minimum's scale centres the values on zero.
-    divisor, centre = {TensorFormat.Q4_K: (250, 7.5), TensorFormat.Q5_K: (500, 15.5), TensorFormat.Q6_K: (1370, 0)}[
-        stored_as
-    ]
+    at, divisor, centre = _BLOCK_SCALES[stored_as]
     scale = deviation / divisor * random.uniform(0.5, 1.5, (count, 1))
-    if stored_as is TensorFormat.Q6_K:
-        blocks[:, -2:] = scale.astype("<f2").view(np.uint8)
-    else:
-        blocks[:, :4] = np.hstack([scale, scale * centre]).astype("<f2").view(np.uint8)
+    halves = np.hstack([scale, scale * centre] if centre else [scale]).astype("<f2").view(np.uint8)
+    blocks[:, at : at + halves.shape[1]] = halves
     return blocks.reshape(*shape[:-1], -1)
+
+
+def random_matrix(
+    random: np.random.Generator, shape: Sequence[int], stored_as: TensorFormat, deviation: float
+) -> NDArray[Any]:
+    """Random values of this standard deviation (rows x columns, or rows x bytes if quantised)."""
+    if stored_as in _BLOCK_SCALES:
+        return random_blocks(random, shape, stored_as, deviation)
+    weights = random.normal(0.0, deviation, shape).astype(np.float32)
+    quantized: NDArray[Any] = gguf.quants.quantize(weights, gguf.GGMLQuantizationType(int(stored_as)))
+    return quantized
 
 
 def _tokenizer_metadata(architecture: str, vocabulary: int) -> dict[str, Any]:
@@ -240,13 +259,7 @@ def _random_tensor(
         return random.normal(centre, 0.1, shape).astype(np.float32)
     # Logits with a standard deviation of 3 are sharp enough for greedy choices to be clear.
     deviation = (sharpness if name in ("token_embd.weight", "output.weight") else 1.0) / shape[-1] ** 0.5
-    if stored_as in (TensorFormat.Q4_K, TensorFormat.Q5_K, TensorFormat.Q6_K):
-        return random_blocks(random, shape, stored_as, deviation)
-    weights = random.normal(0.0, deviation, shape).astype(np.float32)
-    if "ffn_gate_inp" in name:
-        return weights
-    quantized: NDArray[Any] = gguf.quants.quantize(weights, gguf.GGMLQuantizationType(int(stored_as)))
-    return quantized
+    return random_matrix(random, shape, TensorFormat.F32 if "ffn_gate_inp" in name else stored_as, deviation)
 
 
 def _raw_type(name: str, shape: tuple[int, ...], stored_as: TensorFormat) -> gguf.GGMLQuantizationType:

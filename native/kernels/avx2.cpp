@@ -18,6 +18,7 @@ struct Avx2 {
   using I32 = Pair;
   using F32 = FloatPair;
   static constexpr int tile_rows = 4, accumulators = 4;
+  static constexpr bool wide_takes_offset = true;
 
   static void prefetch(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0); }
   static __m256i load_half(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
@@ -38,6 +39,12 @@ struct Avx2 {
     return {_mm256_or_si256(base.low, kept.low), _mm256_or_si256(base.high, kept.high)};
   }
 
+  // table[index] for sixteen entries.
+  static U8 look_up(const uint8_t* table, U8 index) {
+    const __m256i entries = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));
+    return {_mm256_shuffle_epi8(entries, index.low), _mm256_shuffle_epi8(entries, index.high)};
+  }
+
   static I32 zero_i32() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
   static I32 broadcast_i32(const int32_t* p) { return {_mm256_set1_epi32(*p), _mm256_set1_epi32(*p)}; }
   static I32 load_u8_i32(const uint8_t* p) {
@@ -48,6 +55,13 @@ struct Avx2 {
     return {_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))),
             _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p + 8)))};
   }
+  // Bits Shift..Shift+3 of each byte.
+  template <int Shift>
+  static I32 load_u4_i32(const uint8_t* p) {
+    const I32 bytes = load_u8_i32(p);
+    const __m256i nibble = _mm256_set1_epi32(15);
+    return {_mm256_and_si256(_mm256_srli_epi32(bytes.low, Shift), nibble), _mm256_and_si256(_mm256_srli_epi32(bytes.high, Shift), nibble)};
+  }
   template <int Count>
   static I32 shift_left(I32 a) { return {_mm256_slli_epi32(a.low, Count), _mm256_slli_epi32(a.high, Count)}; }
   static I32 add_i32(I32 a, I32 b) { return {_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)}; }
@@ -57,18 +71,19 @@ struct Avx2 {
   static __m256i dot_half(__m256i sum, __m256i codes, __m256i values) {
     return _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(codes, values), _mm256_set1_epi16(1)));
   }
+  // Codes up to 255 would overflow the pairs: their 128 is taken off first, and the sign moves to the values.
+  static __m256i dot_signed_half(__m256i sum, __m256i codes, __m256i values) {
+    const __m256i weights = _mm256_xor_si256(codes, _mm256_set1_epi8(char(0x80)));
+    return dot_half(sum, _mm256_abs_epi8(weights), _mm256_sign_epi8(values, weights));
+  }
+  // Wide: codes up to 255, less 128.
   template <bool Wide>
   static I32 dot4(I32 sum, U8 codes, const int8_t* quad) {
     int32_t four;
     std::memcpy(&four, quad, 4);
     const __m256i values = _mm256_set1_epi32(four);
-    if constexpr (Wide) {  // codes up to 255 would overflow the pairs: the top bit goes separately
-      const U8 top = and_u8(shift_right<7>(codes), set_u8(1));
-      const I32 tops{dot_half(_mm256_setzero_si256(), top.low, values), dot_half(_mm256_setzero_si256(), top.high, values)};
-      sum = add_i32(sum, shift_left<7>(tops));
-      codes = and_u8(codes, set_u8(127));
-    }
-    return {dot_half(sum.low, codes.low, values), dot_half(sum.high, codes.high, values)};
+    if constexpr (Wide) return {dot_signed_half(sum.low, codes.low, values), dot_signed_half(sum.high, codes.high, values)};
+    else return {dot_half(sum.low, codes.low, values), dot_half(sum.high, codes.high, values)};
   }
 
   static F32 zero_f32() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }

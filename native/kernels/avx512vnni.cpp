@@ -11,6 +11,7 @@ struct Avx512Vnni {
   using I32 = __m512i;
   using F32 = __m512;
   static constexpr int tile_rows = 8, accumulators = 16;
+  static constexpr bool wide_takes_offset = false;
 
   static void prefetch(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0); }
 
@@ -24,10 +25,18 @@ struct Avx512Vnni {
   // base | (bits & mask).
   static U8 or_masked(U8 base, U8 bits, U8 mask) { return _mm512_ternarylogic_epi64(base, bits, mask, 0xf8); }
 
+  // table[index] for sixteen entries.
+  static U8 look_up(const uint8_t* table, U8 index) {
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table))), index);
+  }
+
   static I32 zero_i32() { return _mm512_setzero_si512(); }
   static I32 broadcast_i32(const int32_t* p) { return _mm512_set1_epi32(*p); }
   static I32 load_u8_i32(const uint8_t* p) { return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
   static I32 load_i8_i32(const int8_t* p) { return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
+  // Bits Shift..Shift+3 of each byte.
+  template <int Shift>
+  static I32 load_u4_i32(const uint8_t* p) { return _mm512_and_si512(_mm512_srli_epi32(load_u8_i32(p), Shift), _mm512_set1_epi32(15)); }
   template <int Count>
   static I32 shift_left(I32 a) { return _mm512_slli_epi32(a, Count); }
   static I32 add_i32(I32 a, I32 b) { return _mm512_add_epi32(a, b); }

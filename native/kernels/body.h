@@ -17,7 +17,12 @@ constexpr size_t prefetch_bytes = 9472;
 
 // --- quantised matmul ----------------------------------------------------------------------------------------------
 
-// The scales of one group as floats: weight = scale * code + minimum.
+template <class S>
+typename S::I32 load_small(const uint8_t* p) { return S::load_u8_i32(p); }
+template <class S>
+typename S::I32 load_small(const int8_t* p) { return S::load_i8_i32(p); }
+
+// The scales of one group as floats, where it has one: weight = scale * value(code) + minimum.
 template <class S, class Block>
 struct GroupScales {
   typename S::F32 super_scale, super_minimum;
@@ -27,7 +32,8 @@ struct GroupScales {
     if constexpr (requires { block.super_minimum; }) super_minimum = S::load_f16(block.super_minimum);
   }
   typename S::F32 scale(const Block& block, size_t g) const {
-    if constexpr (requires { block.super_minimum; }) return S::mul(S::to_f32(S::load_u8_i32(block.scale[g])), super_scale);
+    if constexpr (requires { block.super_scale; }) return S::mul(S::to_f32(load_small<S>(block.scale[g])), super_scale);
+    else if constexpr (Block::bfloat_scales) return S::load_bf16(block.scale[g]);
     else return S::load_f16(block.scale[g]);
   }
   typename S::F32 minimum(const Block& block, size_t g) const {
@@ -36,13 +42,41 @@ struct GroupScales {
   }
 };
 
-// Code vectors v and v + 4 of a group whose low nibbles share one load.
+// Integers for the two halves of a group.
+template <class S>
+struct Halves {
+  typename S::I32 first, second;
+
+  typename S::I32 weigh(typename S::I32 a, typename S::I32 b) const { return S::add_i32(S::mul_i32(a, first), S::mul_i32(b, second)); }
+};
+
+template <class S, class Block>
+Halves<S> half_scales(const Block& block, size_t g) {
+  if constexpr (requires { block.super_minimum; })
+    return {S::template load_u4_i32<0>(block.half_scale[g][0]), S::template load_u4_i32<0>(block.half_scale[g][1])};
+  else return {S::load_i8_i32(block.half_scale[g][0]), S::load_i8_i32(block.half_scale[g][1])};
+}
+
+template <class S, class Block>
+Halves<S> half_minimums(const Block& block, size_t g) {
+  return {S::template load_u4_i32<4>(block.half_scale[g][0]), S::template load_u4_i32<4>(block.half_scale[g][1])};
+}
+
+// Code vectors v and v + 4 of a group.
 template <class S, int Bits>
 void load_pair(const Codes<Bits>& codes, int v, typename S::U8& first, typename S::U8& second) {
   if constexpr (Bits == 8) {
     first = S::load_u8(codes.full[v]);
     second = S::load_u8(codes.full[v + 4]);
-  } else {
+  } else if constexpr (Bits < 4) {
+    first = S::and_u8(S::shift_bit(S::load_u8(codes.low[0]), 2 * v, 0), S::set_u8(3));
+    second = S::and_u8(S::shift_bit(S::load_u8(codes.low[1]), 2 * v, 0), S::set_u8(3));
+    if constexpr (Bits == 3) {
+      const auto high = S::load_u8(codes.high);
+      first = S::or_masked(first, S::shift_bit(high, v, 2), S::set_u8(4));
+      second = S::or_masked(second, S::shift_bit(high, v + 4, 2), S::set_u8(4));
+    }
+  } else {  // the low nibbles of both share one load
     const auto nibble = S::set_u8(15);
     const auto both = S::load_u8(codes.low[v]);
     first = S::and_u8(both, nibble);
@@ -64,9 +98,9 @@ template <class S, class Block, int Rows, bool Stream>
 void tile(const Block* blocks, size_t count, const ActivationGroup<Rows>* activation, float* out, size_t out_stride) {
   using I32 = typename S::I32;
   using F32 = typename S::F32;
-  constexpr bool wide = Block::Bits == 8;
-  constexpr bool halves = Block::Bits == 6;
+  constexpr bool wide = Block::wide, halves = Block::halves;
   constexpr bool minimums = Block::offset_shift == 0;
+  constexpr bool from_zero = minimums || (wide && S::wide_takes_offset);
   F32 sum[Rows];
   for (int i = 0; i < Rows; ++i) sum[i] = S::zero_f32();
   for (size_t b = 0; b < count; ++b) {
@@ -80,13 +114,18 @@ void tile(const Block* blocks, size_t count, const ActivationGroup<Rows>* activa
       }
       I32 dot[Rows], second_dot[Rows];
       for (int i = 0; i < Rows; ++i) {
-        if constexpr (minimums) dot[i] = S::zero_i32();
+        if constexpr (from_zero) dot[i] = second_dot[i] = S::zero_i32();
         else dot[i] = S::template shift_left<Block::offset_shift>(S::broadcast_i32(&activation->negative_sum[halves ? 0 : 2][i]));
-        if constexpr (halves) second_dot[i] = S::template shift_left<Block::offset_shift>(S::broadcast_i32(&activation->negative_sum[1][i]));
+        if constexpr (halves && !from_zero)
+          second_dot[i] = S::template shift_left<Block::offset_shift>(S::broadcast_i32(&activation->negative_sum[1][i]));
       }
       for (int v = 0; v < 4; ++v) {
         typename S::U8 first, second;
         load_pair<S, Block::Bits>(block.codes[g], v, first, second);
+        if constexpr (requires { Block::table; }) {
+          first = S::look_up(Block::table, first);
+          second = S::look_up(Block::table, second);
+        }
         for (int i = 0; i < Rows; ++i) {
           dot[i] = S::template dot4<wide>(dot[i], first, activation->value[i] + 4 * v);
           I32& other = halves ? second_dot[i] : dot[i];
@@ -94,10 +133,17 @@ void tile(const Block* blocks, size_t count, const ActivationGroup<Rows>* activa
         }
       }
       if constexpr (halves) {
-        const I32 low = S::load_i8_i32(block.scale[g][0]), high = S::load_i8_i32(block.scale[g][1]);
+        const Halves<S> small = half_scales<S>(block, g);
         for (int i = 0; i < Rows; ++i) {
-          const I32 total = S::add_i32(S::mul_i32(dot[i], low), S::mul_i32(second_dot[i], high));
+          const I32 total = small.weigh(dot[i], second_dot[i]);
           sum[i] = S::fma(S::to_f32(total), S::mul(scales.super_scale, S::broadcast(&activation->scale[i])), sum[i]);
+        }
+        if constexpr (minimums) {
+          const Halves<S> minimum = half_minimums<S>(block, g);
+          for (int i = 0; i < Rows; ++i) {
+            const I32 total = minimum.weigh(S::broadcast_i32(&activation->negative_sum[0][i]), S::broadcast_i32(&activation->negative_sum[1][i]));
+            sum[i] = S::fma(S::to_f32(total), S::mul(scales.super_minimum, S::broadcast(&activation->scale[i])), sum[i]);
+          }
         }
       } else {
         const F32 scale = scales.scale(block, g);

@@ -22,6 +22,7 @@ struct Portable {
   using I32 = Lanes<int32_t, lanes>;
   using F32 = Lanes<float, lanes>;
   static constexpr int tile_rows = 4, accumulators = 4;
+  static constexpr bool wide_takes_offset = false;
 
   static void prefetch(const uint8_t*) {}
 
@@ -37,10 +38,14 @@ struct Portable {
     return U8::make([&](size_t i) { return uint8_t(base.value[i] | (bits.value[i] & mask.value[i])); });
   }
 
+  static U8 look_up(const uint8_t* table, U8 index) { return U8::make([&](size_t i) { return table[index.value[i]]; }); }
+
   static I32 zero_i32() { return I32{}; }
   static I32 broadcast_i32(const int32_t* p) { return I32::make([&](size_t) { return *p; }); }
   static I32 load_u8_i32(const uint8_t* p) { return I32::make([&](size_t i) { return int32_t(p[i]); }); }
   static I32 load_i8_i32(const int8_t* p) { return I32::make([&](size_t i) { return int32_t(p[i]); }); }
+  template <int Shift>
+  static I32 load_u4_i32(const uint8_t* p) { return I32::make([&](size_t i) { return int32_t(p[i] >> Shift & 15); }); }
   template <int Count>
   static I32 shift_left(I32 a) { return I32::make([&](size_t i) { return a.value[i] * (1 << Count); }); }
   static I32 add_i32(I32 a, I32 b) { return I32::make([&](size_t i) { return a.value[i] + b.value[i]; }); }

@@ -59,7 +59,7 @@ def test_missing_directory_empty_and_special_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("type_id", "name"),
-    [(23, "IQ4_XS"), (10, "Q2_K"), (39, "MXFP4"), (28, "F64"), (4, "Q4_2"), (999, "unknown type 999")],
+    [(22, "IQ2_S"), (19, "IQ1_S"), (35, "TQ2_0"), (28, "F64"), (4, "Q4_2"), (999, "unknown type 999")],
 )
 def test_an_unsupported_format_is_named_with_its_tensor(open_bytes: Open, type_id: int, name: str) -> None:
     with pytest.raises(ModelError, match=f"'blk.0.ffn_up.weight' has the format {name},") as caught:

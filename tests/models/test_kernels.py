@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from gguf import GGMLQuantizationType
-from gguf.quants import quantize
 from numpy.typing import NDArray
 from tests.reference import dequantize
-from tests.tiny_gguf import random_blocks
+from tests.tiny_gguf import random_matrix
 
 from borrador import _native
 from borrador.models.gguf import TensorFormat
@@ -18,18 +16,8 @@ ISAS = _native.available_isas()
 
 
 def matrix_bytes(stored_as: TensorFormat, rows: int, columns: int, seed: int = 0) -> NDArray[np.uint8]:
-    random = np.random.default_rng(seed)
-    if stored_as in (TensorFormat.F32, TensorFormat.F16, TensorFormat.BF16):
-        values = random.standard_normal(rows * columns).astype(np.float32)
-        if stored_as is TensorFormat.F32:
-            return values.view(np.uint8)
-        if stored_as is TensorFormat.F16:
-            return values.astype(np.float16).view(np.uint8)
-        return (values.view(np.uint32) >> 16).astype(np.uint16).view(np.uint8)
-    if stored_as.block_size == 256:
-        return random_blocks(random, (rows, columns), stored_as, 1.0).reshape(-1)
-    values = random.standard_normal((rows, columns)).astype(np.float32)
-    return np.ascontiguousarray(quantize(values, GGMLQuantizationType(int(stored_as)))).reshape(-1)
+    values = random_matrix(np.random.default_rng(seed), (rows, columns), stored_as, 1.0)
+    return np.ascontiguousarray(values).reshape(-1).view(np.uint8)
 
 
 def fitting_columns(stored_as: TensorFormat) -> tuple[int, ...]:
@@ -102,14 +90,48 @@ def test_repacking_loses_nothing(stored_as: TensorFormat) -> None:
     np.testing.assert_array_equal(found, dequantize(data, stored_as).reshape(19, columns))
 
 
-def test_extreme_codes_and_activations_do_not_overflow() -> None:
+# Where the half-precision scales of a block stand.
+SCALE_BYTES: dict[TensorFormat, tuple[int, ...]] = {
+    TensorFormat.Q4_0: (0,),
+    TensorFormat.Q4_1: (0, 2),
+    TensorFormat.Q5_0: (0,),
+    TensorFormat.Q5_1: (0, 2),
+    TensorFormat.Q8_0: (0,),
+    TensorFormat.Q2_K: (80, 82),
+    TensorFormat.Q3_K: (108,),
+    TensorFormat.Q4_K: (0, 2),
+    TensorFormat.Q5_K: (0, 2),
+    TensorFormat.Q6_K: (208,),
+    TensorFormat.IQ4_NL: (0,),
+    TensorFormat.IQ4_XS: (0,),
+}
+
+
+@pytest.mark.parametrize("stored_as", SCALE_BYTES, ids=lambda f: f.name)
+@pytest.mark.parametrize("filling", [0x00, 0x7F, 0x80, 0xFF])
+def test_extreme_codes_and_activations_do_not_overflow(stored_as: TensorFormat, filling: int) -> None:
     columns = 256
-    scale_of_one = np.frombuffer(np.float16(1).tobytes(), np.uint8)
-    blocks = np.concatenate([np.concatenate([scale_of_one, np.full(32, 0x80, np.uint8)]) for _ in range(16 * 8)])
-    x = np.full((3, columns), -127, np.float32)
+    blocks = np.full((16 * columns // stored_as.block_size, stored_as.block_bytes), filling, np.uint8)
+    for at in SCALE_BYTES[stored_as]:
+        blocks[:, at : at + 2] = np.frombuffer(np.float16(1).tobytes(), np.uint8)
+    weights = dequantize(blocks.reshape(-1), stored_as).reshape(16, columns).astype(np.float64)
+    alternating = np.where(np.arange(columns) % 2, 127, -127)
+    x = np.stack([np.full(columns, -127), np.full(columns, 127), alternating]).astype(np.float32)
     for isa in ISAS:
-        found = _native.multiply(isa, int(TensorFormat.Q8_0), 16, columns, blocks, x)
-        np.testing.assert_array_equal(found, np.full((3, 16), 128 * 127 * columns, np.float32))
+        found = _native.multiply(isa, int(stored_as), 16, columns, blocks.reshape(-1), x)
+        np.testing.assert_array_equal(found, x.astype(np.float64) @ weights.T)
+
+
+def test_every_scale_of_mxfp4_is_kept() -> None:
+    blocks = np.full((255, 17), 0xA2, np.uint8)  # 1.0 and -1.0
+    blocks[:, 0] = np.arange(255)
+    found = _native.dequantise(int(TensorFormat.MXFP4), 255, 32, blocks.reshape(-1))
+    np.testing.assert_array_equal(found, dequantize(blocks.reshape(-1), TensorFormat.MXFP4).reshape(255, 32))
+    for isa in ISAS:
+        x = np.eye(1, 32, 20, dtype=np.float32) * 127
+        products = _native.multiply(isa, int(TensorFormat.MXFP4), 255, 32, blocks.reshape(-1), x)
+        normal = slice(1, 248)  # 127 of it is within float32
+        np.testing.assert_array_equal(products[0, normal], 127 * found[normal, 20])
 
 
 def test_rows_of_zeros_give_zeros() -> None:
