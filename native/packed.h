@@ -186,12 +186,13 @@ template <int Rows>
 struct ActivationGroup {
   int8_t value[Rows][group];
   float scale[Rows];
-  float scaled_sum[Rows];        // scale * sum of the 32 values
-  int32_t negative_sum[3][Rows]; // minus the sum of values 0..15, of 16..31, of all
+  float scaled_sum[Rows];          // scale * sum of the 32 values
+  int32_t negative_sum[3][Rows];   // minus the sum of values 0..15, of 16..31, of all
+  float scaled_half_sum[2][Rows];  // scale * sum of values 0..15, of 16..31
 };
 
 inline constexpr size_t activation_bytes_per_row_group = sizeof(ActivationGroup<1>);
-static_assert(sizeof(ActivationGroup<8>) == 8 * activation_bytes_per_row_group && activation_bytes_per_row_group == 52);
+static_assert(sizeof(ActivationGroup<8>) == 8 * activation_bytes_per_row_group && activation_bytes_per_row_group == 60);
 
 // Calls visit.template operator()<Block>() with the block type of a quantised format; false for a float format.
 template <class Visit>

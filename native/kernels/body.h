@@ -40,6 +40,9 @@ struct GroupScales {
     if constexpr (requires { block.super_minimum; }) return S::mul(S::to_f32(S::load_u8_i32(block.minimum[g])), super_minimum);
     else return S::load_f16(block.minimum[g]);
   }
+  typename S::F32 half_minimum(const Block& block, size_t g, size_t half) const {
+    return S::mul(S::to_f32(S::template load_u4_i32<4>(block.half_scale[g][half])), super_minimum);
+  }
 };
 
 // Integers for the two halves of a group.
@@ -55,11 +58,6 @@ Halves<S> half_scales(const Block& block, size_t g) {
   if constexpr (requires { block.super_minimum; })
     return {S::template load_u4_i32<0>(block.half_scale[g][0]), S::template load_u4_i32<0>(block.half_scale[g][1])};
   else return {S::load_i8_i32(block.half_scale[g][0]), S::load_i8_i32(block.half_scale[g][1])};
-}
-
-template <class S, class Block>
-Halves<S> half_minimums(const Block& block, size_t g) {
-  return {S::template load_u4_i32<4>(block.half_scale[g][0]), S::template load_u4_i32<4>(block.half_scale[g][1])};
 }
 
 // Code vectors v and v + 4 of a group.
@@ -139,10 +137,10 @@ void tile(const Block* blocks, size_t count, const ActivationGroup<Rows>* activa
           sum[i] = S::fma(S::to_f32(total), S::mul(scales.super_scale, S::broadcast(&activation->scale[i])), sum[i]);
         }
         if constexpr (minimums) {
-          const Halves<S> minimum = half_minimums<S>(block, g);
+          const F32 first = scales.half_minimum(block, g, 0), second = scales.half_minimum(block, g, 1);
           for (int i = 0; i < Rows; ++i) {
-            const I32 total = minimum.weigh(S::broadcast_i32(&activation->negative_sum[0][i]), S::broadcast_i32(&activation->negative_sum[1][i]));
-            sum[i] = S::fma(S::to_f32(total), S::mul(scales.super_minimum, S::broadcast(&activation->scale[i])), sum[i]);
+            sum[i] = S::negative_fma(first, S::broadcast(&activation->scaled_half_sum[0][i]), sum[i]);
+            sum[i] = S::negative_fma(second, S::broadcast(&activation->scaled_half_sum[1][i]), sum[i]);
           }
         }
       } else {
@@ -284,6 +282,9 @@ void quantise(const float* x, size_t columns, size_t begin, size_t end, uint8_t*
     sums[row] = -first;
     sums[tile + row] = -second;
     sums[2 * tile + row] = -(first + second);
+    auto* half_sums = reinterpret_cast<float*>(sums + 3 * tile);
+    half_sums[row] = scale * float(first);
+    half_sums[tile + row] = scale * float(second);
   }
 }
 
