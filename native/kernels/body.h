@@ -98,7 +98,7 @@ void tile(const Block* blocks, size_t count, const ActivationGroup<Rows>* activa
   using F32 = typename S::F32;
   constexpr bool wide = Block::wide, halves = Block::halves;
   constexpr bool minimums = Block::offset_shift == 0;
-  constexpr bool from_zero = minimums || (wide && S::wide_takes_offset);
+  constexpr bool from_zero = minimums || (wide && S::wide_takes_offset);  // S may subtract the 128 itself
   F32 sum[Rows];
   for (int i = 0; i < Rows; ++i) sum[i] = S::zero_f32();
   for (size_t b = 0; b < count; ++b) {
