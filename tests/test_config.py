@@ -34,6 +34,10 @@ def test_comma_lists_count_as_several_drafters(given: Any, draft: tuple[str, ...
         ({"draft_tokens": -1}, "draft_tokens must be from 0 to 64, got -1"),
         ({"draft": ()}, "at least one drafter"),
         ({"draft": ("lookup,",)}, "at least one drafter"),
+        ({"draft": 5}, "draft must be a name or a list of names, got 5"),
+        ({"draft": None}, "draft must be a name or a list of names, got None"),
+        ({"draft": ["lookup", None]}, "draft must be a name or a list of names"),
+        ({"draft": b"none"}, "draft must be a name or a list of names, got b'none'"),
     ],
 )
 def test_values_outside_their_rule_are_refused(option: dict[str, Any], rule: str) -> None:

@@ -41,8 +41,11 @@ class EngineConfig:
 
 
 def _split(specs: Any) -> Iterator[str]:
-    for spec in (specs,) if isinstance(specs, str) else specs:
-        yield from (part.strip() for part in spec.split(","))
+    names = (specs,) if isinstance(specs, str) else specs
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise UsageError(f"draft must be a name or a list of names, got {specs!r:.80}", "For plain decoding say none.")
+    for name in names:
+        yield from (part.strip() for part in name.split(","))
 
 
 def _require_optional_integer(name: str, value: object, low: int, high: int) -> None:

@@ -34,6 +34,8 @@ class Origin(str, enum.Enum):
 
 FinishReason = Literal["stop", "length", "cancelled"]
 
+_MAX_STOP_STRINGS = 64
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingParams:
@@ -63,8 +65,7 @@ class SamplingParams:
     ignore_eos: bool = False
 
     def __post_init__(self) -> None:
-        stop: Any = self.stop
-        object.__setattr__(self, "stop", (stop,) if isinstance(stop, str) else tuple(stop))
+        object.__setattr__(self, "stop", _stop_strings(self.stop))
         _require_number("temperature", self.temperature, 0.0, 100.0)
         _require_number("top_p", self.top_p, 0.0, 1.0, open_low=True)
         _require_number("min_p", self.min_p, 0.0, 1.0, open_high=True)
@@ -72,10 +73,8 @@ class SamplingParams:
         _require_integer("max_tokens", self.max_tokens, 1, 2**31 - 1)
         if self.seed is not None:
             _require_integer("seed", self.seed, 0, 2**64 - 1)
-        if len(self.stop) > 64:
-            raise UsageError(f"stop takes at most 64 strings, got {len(self.stop)}", "Remove some of them.")
-        if any(not isinstance(text, str) or not text for text in self.stop):
-            raise UsageError("every stop string must be non-empty text", "Remove the empty one.")
+        if not isinstance(self.ignore_eos, bool):
+            raise UsageError(f"ignore_eos must be true or false, got {self.ignore_eos!r}", "Give True or False.")
 
     @property
     def greedy(self) -> bool:
@@ -179,7 +178,7 @@ class GenerationStats:
     @property
     def tokens_per_second(self) -> float:
         """Decoding speed; the first token comes out of the prompt's own pass and is not counted."""
-        return (self.completion_tokens - 1) / self.decode_s if self.decode_s else 0.0
+        return max(self.completion_tokens - 1, 0) / self.decode_s if self.decode_s else 0.0
 
     @property
     def tokens_per_pass(self) -> float:
@@ -200,6 +199,26 @@ class Completion:
     origins: tuple[Origin, ...]
     finish_reason: FinishReason
     stats: GenerationStats = field(default_factory=GenerationStats)
+
+
+def _stop_strings(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        value = (value,)
+    if not isinstance(value, list | tuple):
+        raise UsageError(f"stop must be text or a list of texts, got {value!r:.80}", "Give a list of strings.")
+    if len(value) > _MAX_STOP_STRINGS:
+        raise UsageError(f"stop takes at most {_MAX_STOP_STRINGS} strings, got {len(value)}", "Remove some of them.")
+    for text in value:
+        if not isinstance(text, str) or not text:
+            raise UsageError(f"every stop string must be non-empty text, got {text!r:.80}", "Remove or correct it.")
+        if not is_unicode(text):
+            raise UsageError(f"every stop string must be valid Unicode, got {text!r:.80}", "Give it as UTF-8.")
+    return tuple(value)
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a string can be written as UTF-8: it holds no lone surrogates, as undecodable arguments do."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _require_number(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import mmap
 import os
 import random
 import struct
@@ -13,7 +15,7 @@ import pytest
 from tests.models.gguf_bytes import U32, U64, build, entry, tensor
 from tests.tiny_gguf import write_tiny_model
 
-from borrador.errors import ModelError
+from borrador.errors import MemoryLimitError, ModelError
 from borrador.models.gguf import GgufFile, TensorFormat
 from borrador.models.gguf import cursor as cursor_module
 from borrador.models.gguf.formats import format_name
@@ -93,7 +95,8 @@ def test_every_ggml_format_has_its_name() -> None:
         (build([entry(b"\xff", 4, U32.pack(1))]), "not valid UTF-8"),
         (build([entry("k", 13, bytes(8))]), "value type 13"),
         (build([entry("k", 7, b"\2")]), "neither 0 nor 1"),
-        (build([entry("k" * 2000, 7, b"\1")]), "at most 1024, got 2000"),
+        (build([entry("k" * 2000, 7, b"\1")]), "at most 256, got 2000"),
+        (build([entry("k\x08", 7, b"\1")]), "cannot be printed"),
         (build([entry("general.alignment", 4, U32.pack(48))]), "power of two, got 48"),
         (build([entry("general.alignment", 4, U32.pack(0))]), "from 8 to 1048576, got 0"),
         (build([entry("general.alignment", 4, U32.pack(4))]), "from 8 to 1048576, got 4"),
@@ -110,6 +113,19 @@ def test_every_ggml_format_has_its_name() -> None:
 def test_a_broken_rule_is_named_with_its_value(open_bytes: Open, content: bytes, message: str) -> None:
     with pytest.raises(ModelError, match=message):
         open_bytes(content)
+
+
+def test_a_file_too_large_for_the_address_space_is_a_memory_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    path = tmp_path / "file.gguf"
+    path.write_bytes(build([]))
+    monkeypatch.setattr(mmap, "mmap", refuse)
+    with pytest.raises(MemoryLimitError, match=r"file\.gguf does not fit into the address space"):
+        GgufFile.open(path)
 
 
 def test_all_arrays_together_are_bounded(open_bytes: Open, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from borrador.errors import UsageError
-from borrador.types import Message
+from borrador.types import Message, is_unicode
 
 MAX_PROMPT_BYTES = 64 * 2**20
 
@@ -15,9 +15,10 @@ def read_prompt(argument: str | None) -> str:
     """The argument, an empty line, and what standard input holds; a terminal is not read.
 
     Raises:
-        UsageError: both are empty, or standard input is not UTF-8 or larger than 64 MiB.
+        UsageError: both are empty, one of them is not UTF-8, or standard input is larger than 64 MiB.
     """
-    parts = [part for part in (_check_argument(argument), _read_standard_input()) if part.strip()]
+    require_utf8("the prompt", argument)
+    parts = [part for part in (argument or "", _read_standard_input()) if part.strip()]
     if not parts:
         hint = 'Say what to write: borrador run "Why is the sky blue?"'
         raise UsageError("the prompt must not be empty, and neither argument nor standard input holds text", hint)
@@ -30,11 +31,10 @@ def as_messages(question: str, system: str | None) -> Sequence[Message]:
     return [*opening, {"role": "user", "content": question}]
 
 
-def _check_argument(argument: str | None) -> str:
-    text = argument or ""
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise UsageError("the prompt must be UTF-8, and the argument is not", "Check the terminal's encoding.")
-    return text
+def require_utf8(what: str, argument: str | None) -> None:
+    """Raise UsageError for an argument of the command line that could not be decoded."""
+    if argument is not None and not is_unicode(argument):
+        raise UsageError(f"{what} must be UTF-8, and the argument is not", "Check the terminal's encoding.")
 
 
 def _read_standard_input() -> str:

@@ -69,6 +69,8 @@ def _existing_path(text: str) -> Path:
             return path
         if text and path.is_dir():
             raise ModelError(f"{text} is a directory, not a model file", "Give the path of a .gguf file.")
+        if text and path.exists():
+            raise ModelError(f"{text} is not a regular file", "Give the path of a .gguf file.")
     except (OSError, RuntimeError, ValueError):  # no permission, an impossible name, ~somebody who does not exist
         raise ModelError(f"there is no model file {text[:200]!r}", "Check the path and its permissions.") from None
     if _looks_like_path(text):

@@ -10,7 +10,7 @@ from borrador.errors import ModelError
 
 MetadataValue: TypeAlias = "bool | int | float | str | list[MetadataValue]"
 
-MAX_NAME_BYTES = 1024  # the format allows 65535; no real file comes near, and names appear in error messages
+MAX_NAME_BYTES = 256  # the format allows 65535; no real file comes near, and names appear in error messages
 MAX_STRING_BYTES = 16 << 20  # some files carry a whole tokenizer.json as one string
 MAX_ARRAY_ITEMS = 1 << 22  # of all arrays together; bounds what a small file can make us allocate
 MAX_ARRAY_DEPTH = 4
@@ -61,7 +61,7 @@ class Cursor:
         return value
 
     def read_name(self, what: str) -> str:
-        """A key or tensor name: valid UTF-8, not empty."""
+        """A key or tensor name: printable UTF-8, not empty."""
         length = self.count(f"the length of {what}", MAX_NAME_BYTES)
         start = self.skip(length, what)
         try:
@@ -70,6 +70,8 @@ class Cursor:
             self.fail(f"{what} at offset {start} is not valid UTF-8")
         if not text:
             self.fail(f"{what} at offset {start} is empty")
+        if not text.isprintable():
+            self.fail(f"{what} at offset {start} holds characters that cannot be printed")
         return text
 
     def value(self, key: str) -> MetadataValue:

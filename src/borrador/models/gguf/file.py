@@ -7,6 +7,7 @@ is trusted: every count, length and offset is checked against the file's size be
 from __future__ import annotations
 
 import contextlib
+import errno
 import mmap
 import os
 import stat
@@ -14,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 
-from borrador.errors import ModelError
+from borrador.errors import MemoryLimitError, ModelError
 from borrador.models.gguf.cursor import Cursor, MetadataValue
 from borrador.models.gguf.magic import check_magic
 from borrador.models.gguf.tensors import TensorInfo, read_tensors
@@ -58,6 +59,7 @@ class GgufFile:
         Raises:
             ModelError: it is missing, is not a GGUF file of version 2 or 3, breaks the format anywhere, or holds
                 a tensor in a format that is not supported.
+            MemoryLimitError: the process may not map a file of its size.
         """
         return cls(path)
 
@@ -196,9 +198,17 @@ def _map_file(path: Path) -> mmap.mmap:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except FileNotFoundError:
         raise ModelError(f"there is no model file {path}", "Check the path; `borrador list` shows models.") from None
-    except (OSError, ValueError) as error:  # ValueError: the path holds a NUL, or the file became empty meanwhile
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ModelError(f"{str(path)!r} cannot be read: {reason}", "Check the path and its permissions.") from None
+    except OSError as error:
+        if error.errno == errno.ENOMEM:
+            message = f"{path.name} does not fit into the address space that this process may use"
+            raise MemoryLimitError(message, "Use a smaller model, or raise the limit (ulimit -v).") from None
+        raise _unreadable(path, error.strerror or str(error)) from None
+    except ValueError as error:  # : the path holds a NUL, or the file became empty meanwhile
+        raise _unreadable(path, str(error)) from None
+
+
+def _unreadable(path: Path, reason: str) -> ModelError:
+    return ModelError(f"{str(path)!r} cannot be read: {reason}", "Check the path and its permissions.")
 
 
 def _read_metadata(cursor: Cursor, count: int) -> dict[str, MetadataValue]:
