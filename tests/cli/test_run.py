@@ -6,7 +6,9 @@ import pytest
 from tests.cli.conftest import Borrador
 from tests.cli.scripted_llm import ANSWER, ScriptedLLM
 
+from borrador.cli.answer import describe_stats
 from borrador.errors import BorradorError, ContextLengthError, MemoryLimitError
+from borrador.types import GenerationStats
 
 
 def test_standard_output_is_the_answer_and_nothing_else(borrador: Borrador, scripted: ScriptedLLM) -> None:
@@ -21,6 +23,13 @@ def test_footer_on_standard_error_states_tokens_speed_passes_and_acceptance(
     result = borrador("run", "Which city?")
     assert result.err == (
         "7 tokens, 100.0 tok/s, 3 target passes, 2.33 tokens per pass, acceptance 80% of 5, prompt 5 tokens in 0.05 s\n"
+    )
+
+
+def test_a_single_token_has_no_decoding_speed() -> None:
+    stats = GenerationStats(prompt_tokens=1, completion_tokens=1, target_passes=1, prefill_s=0.05)
+    assert describe_stats(stats) == (
+        "1 token, 1 target pass, 1.00 tokens per pass, acceptance none tested, prompt 1 token in 0.05 s"
     )
 
 
@@ -96,6 +105,8 @@ def test_json_is_one_object_with_what_is_needed_to_repeat_the_answer(borrador: B
         (("--top-k", "-1"), "top_k"),
         (("--seed", "-1"), "seed"),
         (("--stop", ""), "stop"),
+        (("--stop", "\udcff"), "stop"),
+        (("-s", "\udcff"), "system message"),
         (("-n", "0"), "max_tokens"),
         (("-n", "many"), "many"),
         (("-n", "1.5"), "1.5"),
@@ -122,6 +133,17 @@ def test_bad_option_is_one_sentence_and_exit_code_2(
     assert [line.split(":")[0] for line in lines] == ["error", "hint"]
     assert named in lines[0]
     assert (result.out, scripted.prompts) == ("", [])
+
+
+def test_error_stays_short_however_long_the_value_is(borrador: Borrador, scripted: ScriptedLLM) -> None:
+    result = borrador("run", "Hello", "-n", "9" * 5000)
+    assert result.code == 2
+    assert len(result.err) < 300
+
+
+def test_hint_names_the_help_of_the_command_that_was_meant(borrador: Borrador, scripted: ScriptedLLM) -> None:
+    assert "See borrador run --help." in borrador("run", "Hello", "-n").err
+    assert "See borrador --help." in borrador("--colour").err
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_interrupt_keeps_what_was_written_and_ends_with_130() -> None:
     out, err = process.communicate(timeout=30)
     assert (process.returncode, first) == (130, b"The capital")
     assert (ANSWER * 1000).encode().startswith(first + out)
-    assert b"target passes" in err
+    assert b"tokens per pass" in err
     assert b"Traceback" not in err
 
 
@@ -88,7 +88,9 @@ def test_full_disk_is_an_error_and_not_a_traceback() -> None:
         process = start("run", "-q", "Hello", stdout=full.fileno())
         _, err = process.communicate(timeout=30)
     assert process.returncode == 1
-    assert err.decode() == "error: the system refused an operation: No space left on device\n"
+    sentence, hint = err.decode().splitlines()
+    assert sentence == "error: the system refused an operation: No space left on device"
+    assert hint.startswith("hint: Check that the disk has room")
 
 
 @pytest.mark.parametrize(
@@ -99,6 +101,27 @@ def test_closed_streams_are_no_crash(redirection: str, code: int, out: str) -> N
     result = subprocess.run(line, shell=True, cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     assert (result.returncode, result.stdout) == (code, out)
     assert "Traceback" not in result.stderr
+
+
+def test_tables_on_a_pipe_have_no_blanks_at_the_end_of_a_line() -> None:
+    lines = start("list").communicate(timeout=30)[0].decode().splitlines()
+    assert lines[0].split() == ["name", "on", "disk", "size", "model"]
+    assert lines == [line.rstrip() for line in lines]
+
+
+def test_narrow_terminal_cuts_no_word_off() -> None:
+    controller, terminal = pty.openpty()
+    process = start("list", environment={"COLUMNS": "20"}, stdout=terminal)
+    os.close(terminal)
+    shown = _read_terminal(controller).decode()
+    assert process.communicate(timeout=30)[1] == b""
+    assert "qwen2.5-coder-0.5b" in shown
+    assert "…" not in shown
+
+
+def test_package_can_be_run_as_a_module() -> None:
+    out, err = start("--version", module="borrador").communicate(timeout=30)
+    assert (out.decode(), err) == (f"borrador {__version__}\n", b"")
 
 
 def test_version_is_answered_without_importing_anything_heavy() -> None:

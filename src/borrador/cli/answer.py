@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from borrador.cli.output import standard_output
+from borrador.cli.output import counted, standard_output
 from borrador.cli.trace import Marks, Piece, describe_round
 from borrador.types import FinishReason, GenerationEvent, GenerationStats, SamplingParams
 
@@ -56,13 +56,14 @@ def show_rounds(console: Console, piece: Piece, marks: Marks) -> Show:
 
 def describe_stats(stats: GenerationStats) -> str:
     """The footer: one line."""
-    acceptance = (
-        f"{stats.acceptance:.0%} of {stats.draft_tokens_tested}" if stats.draft_tokens_tested else "none tested"
-    )
+    tested = stats.draft_tokens_tested
+    # The first token comes out of the prompt's pass: a single one has no decoding speed.
+    speed = f", {stats.tokens_per_second:.1f} tok/s" if stats.completion_tokens > 1 else ""
     return (
-        f"{stats.completion_tokens} tokens, {stats.tokens_per_second:.1f} tok/s, "
-        f"{stats.target_passes} target passes, {stats.tokens_per_pass:.2f} tokens per pass, "
-        f"acceptance {acceptance}, prompt {stats.prompt_tokens} tokens in {stats.prefill_s:.2f} s"
+        f"{counted(stats.completion_tokens, 'token')}{speed}, "
+        f"{counted(stats.target_passes, 'target pass', 'target passes')}, {stats.tokens_per_pass:.2f} tokens per pass, "
+        f"acceptance {f'{stats.acceptance:.0%} of {tested}' if tested else 'none tested'}, "
+        f"prompt {counted(stats.prompt_tokens, 'token')} in {stats.prefill_s:.2f} s"
     )
 
 

@@ -73,13 +73,13 @@ def run_app(words: Sequence[str]) -> int:
     except typer.Abort:
         raise KeyboardInterrupt from None
     except _CommandLineError as error:
-        raise _explain(error) from None
+        raise _explain(error, words) from None
     return 0
 
 
-def _explain(error: Exception) -> UsageError:
+def _explain(error: Exception, words: Sequence[str]) -> UsageError:
     sentence = str(error.format_message()).rstrip(".")  # type: ignore[attr-defined]
-    context = getattr(error, "ctx", None)
-    path = context.command_path if context is not None else "borrador"
+    commands = [command.name for command in app.registered_commands]
+    path = f"borrador {words[0]}" if words and words[0] in commands else "borrador"
     quoting = "Put a prompt of several words in quotes. " if "extra argument" in sentence else ""
     return UsageError(sentence[:1].lower() + sentence[1:], f"{quoting}See {path} --help.")

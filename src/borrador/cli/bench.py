@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich import box
 from rich.table import Table
 
 from borrador.bench.prompts import DEFAULT_PROMPTS, BenchPrompt, load_prompts
 from borrador.bench.report import Report, Speed, describe_divergence, summarise
 from borrador.bench.runner import Decoder, Pair, run_pairs
 from borrador.cli import options as opt
-from borrador.cli.output import error_console, make_console, print_json, standard_output
+from borrador.cli.output import error_console, make_table, print_json, print_table, standard_output
 from borrador.cli.prompt import as_messages
 from borrador.cli.run import open_llm
 from borrador.errors import VerificationError
@@ -55,7 +54,7 @@ def bench(
     with open_llm(model, config, quiet=quiet) as llm:
         pairs = tuple(_run(llm, chosen, params, quiet=quiet))
     report = summarise(pairs)
-    make_console(output).print(tabulate(report))
+    print_table(tabulate(report), *describe_report(report))
     if json:
         print_json(report.as_json())
     output.flush()
@@ -74,6 +73,8 @@ def _run(llm: LLM, prompts: Sequence[BenchPrompt], params: SamplingParams, *, qu
             line = f"{number}/{len(prompts)} {pair.prompt.id}: {plain:.1f} and {spec:.1f} tok/s, {verdict}"
             console.print(line, style="dim" if pair.identical else "red")
         yield pair
+    if not quiet:
+        console.print()
 
 
 def _decoder(llm: LLM, *, speculate: bool) -> Decoder:
@@ -85,10 +86,7 @@ def _decoder(llm: LLM, *, speculate: bool) -> Decoder:
 
 def tabulate(report: Report) -> Table:
     """A row per task and one for all; speeds in tokens per second."""
-    table = Table(box=box.SIMPLE_HEAD, caption=_caption(report), caption_justify="left")
-    table.add_column("task")
-    for column in ("prompts", "plain tok/s", "spec tok/s", "speed-up"):
-        table.add_column(column, justify="right")
+    table = make_table(left=("task",), right=("prompts", "plain tok/s", "spec tok/s", "speed-up"))
     for task, speed in report.per_task.items():
         table.add_row(task, *_cells(speed))
     table.add_section()
@@ -100,8 +98,9 @@ def _cells(speed: Speed) -> tuple[str, ...]:
     return str(speed.prompts), f"{speed.plain_tok_s:.1f}", f"{speed.spec_tok_s:.1f}", f"{speed.speedup:.2f}x"
 
 
-def _caption(report: Report) -> str:
+def describe_report(report: Report) -> tuple[str, str]:
+    """What the table does not hold."""
     return (
-        f"{report.tokens_per_pass:.2f} tokens per pass, acceptance {report.acceptance:.0%}, "
-        f"prefill {report.prefill_tok_s:.0f} tok/s, {report.identical} of {report.prompts} answers identical"
+        f"{report.tokens_per_pass:.2f} tokens per pass, acceptance {report.acceptance:.0%}",
+        f"prefill {report.prefill_tok_s:.0f} tok/s, {report.identical} of {report.prompts} answers identical",
     )

@@ -93,7 +93,8 @@ def _abandon_output() -> int:
 
 def _describe_os_error(error: OSError) -> BorradorError:
     place = f" ({error.filename})" if error.filename else ""
-    wrapped = BorradorError(f"the system refused an operation: {error.strerror or error}{place}")
+    message = f"the system refused an operation: {error.strerror or error}{place}"
+    wrapped = BorradorError(message, "Check that the disk has room and allows it; BORRADOR_DEBUG=1 shows where.")
     wrapped.__cause__ = error
     return wrapped
 

@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from borrador.cli.output import counted
 from borrador.errors import ModelError
 from borrador.models.config import ModelConfig
 from borrador.models.gguf import GgufFile
@@ -50,19 +51,23 @@ def _obstacle(file: GgufFile) -> str | None:
 
 def readable(card: dict[str, Any]) -> list[tuple[str, str]]:
     """The same facts as labels and texts for people."""
-    formats = ", ".join(f"{name} ({count} tensors)" for name, count in card["formats"].items())
+    formats = ", ".join(f"{name} ({counted(count, 'tensor')})" for name, count in card["formats"].items())
     return [
         ("name", card["name"]),
         ("file", card["path"]),
-        ("family", f"{card['family']}, {card['layers']} layers"),
+        ("family", f"{card['family']}, {counted(card['layers'], 'layer')}"),
         ("can be run", "yes" if card["supported"] else f"no: {card['obstacle']}"),
         ("parameters", _in_millions(card["parameters"])),
         ("formats", formats),
         ("size", f"{card['file_bytes'] / 1e6:.1f} MB, of which weights {card['weights_bytes'] / 1e6:.1f} MB"),
         ("context", f"{card['context_tokens']} tokens"),
-        ("vocabulary", f"{card['vocabulary_tokens']} tokens, {card['tokenizer'] or 'no tokenizer'}"),
+        ("vocabulary", f"{card['vocabulary_tokens']} tokens, {_describe_tokenizer(card['tokenizer'])}"),
         ("chat template", "in the file" if card["chat_template"] else "none in the file, ChatML is used"),
     ]
+
+
+def _describe_tokenizer(kind: str) -> str:
+    return {"gpt2": "byte-level BPE", "llama": "SentencePiece", "": "no tokenizer"}.get(kind, kind)
 
 
 def _in_millions(count: int) -> str:

@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from borrador.cli import options as opt
 from borrador.cli.model_card import describe_file, readable
-from borrador.cli.output import error_console, make_console, print_json, standard_output
+from borrador.cli.output import error_console, make_console, make_table, print_json, print_table, standard_output
 from borrador.cli.progress import FetchProgress
 from borrador.errors import ModelError
 from borrador.models import download
@@ -47,13 +45,11 @@ def list_models(json: opt.JsonOption = False) -> None:
     if json:
         print_json({"models": entries})
         return
-    table = Table(box=box.SIMPLE_HEAD)
-    for column in ("name", "size", "on disk", "model"):
-        table.add_column(column, justify="right" if column == "size" else "left")
+    table = make_table(left=("name", "on disk"), right=("size",), last="model")
     for entry in entries:
         state = "yes" if entry["on_disk"] else "damaged" if entry["path"] else "no"
-        table.add_row(entry["name"], f"{entry['size_bytes'] / 1e6:.0f} MB", state, entry["description"])
-    make_console(standard_output()).print(table)
+        table.add_row(entry["name"], state, f"{entry['size_bytes'] / 1e6:.0f} MB", entry["description"])
+    print_table(table)
 
 
 def show(model: ModelArgument, json: opt.JsonOption = False) -> None:

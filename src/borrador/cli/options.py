@@ -23,14 +23,14 @@ def parse_count(text: str | int) -> int:
     try:
         return int(digits) * factor
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a whole number (8192 and 8k are)") from None
+        raise typer.BadParameter(f"{text!r:.40} is not a whole number (8192 and 8k are)") from None
 
 
 def parse_integer(text: str | int) -> int:
     try:
         return int(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a whole number") from None
+        raise typer.BadParameter(f"{text!r:.40} is not a whole number") from None
 
 
 def at_least(low: int) -> Callable[[str | int], int]:
@@ -49,7 +49,7 @@ def parse_number(text: str | float) -> float:
     try:
         return float(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a number") from None
+        raise typer.BadParameter(f"{text!r:.40} is not a number") from None
 
 
 ModelOption = Annotated[

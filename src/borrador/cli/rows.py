@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich import box
 from rich.table import Table
 
 from borrador.bench.row_cost import MIN_REPEATS, ROW_COUNTS, RowCosts, fill_context, measure_rows
 from borrador.cli import options as opt
 from borrador.cli.models import find_model
-from borrador.cli.output import make_console, print_json, standard_output
+from borrador.cli.output import make_table, print_json, print_table, standard_output
 
 _BANDWIDTH_BYTES = 512 * 2**20
 
@@ -36,9 +35,9 @@ def rows(
     bytes of weights read in that time with what the same threads read from memory at best.
     """
     opt.engine_config(None, threads, context_tokens + max(ROW_COUNTS), None)
-    output = standard_output()
+    standard_output()
     costs = _measure(find_model(model, quiet=quiet), repeats, context_tokens, threads)
-    make_console(output).print(tabulate(costs))
+    print_table(tabulate(costs), describe_bandwidth(costs))
     if json:
         print_json(costs.as_json())
 
@@ -62,13 +61,7 @@ def _measure(path: Path, repeats: int, context_tokens: int, threads: int | None)
 
 def tabulate(costs: RowCosts) -> Table:
     """A row per pass size."""
-    caption = (
-        f"{costs.weights_bytes / 1e6:.0f} MB of weights a pass; the memory gives "
-        f"{costs.read_bandwidth / 1e9:.1f} GB/s, {costs.weights_bytes / costs.read_bandwidth * 1e3:.2f} ms for them"
-    )
-    table = Table(box=box.SIMPLE_HEAD, caption=caption, caption_justify="left")
-    for column in ("rows", "T(m) ms", "T(m)/T(1)", "ms a row", "bandwidth"):
-        table.add_column(column, justify="right")
+    table = make_table(right=("rows", "T(m) ms", "T(m)/T(1)", "ms a row", "bandwidth"))
     for count, seconds in costs.seconds.items():
         milliseconds = seconds * 1e3
         table.add_row(
@@ -79,3 +72,11 @@ def tabulate(costs: RowCosts) -> Table:
             f"{costs.bandwidth_share(count):.0%}",
         )
     return table
+
+
+def describe_bandwidth(costs: RowCosts) -> str:
+    """What the last column of the table is a share of."""
+    return (
+        f"{costs.weights_bytes / 1e6:.0f} MB of weights a pass; the memory gives "
+        f"{costs.read_bandwidth / 1e9:.1f} GB/s, {costs.weights_bytes / costs.read_bandwidth * 1e3:.2f} ms for them"
+    )

@@ -11,8 +11,8 @@ import typer
 from borrador.cli import options as opt
 from borrador.cli.answer import Answer, Show, answer_as_json, describe_stats, show_rounds, stream_text
 from borrador.cli.models import find_model
-from borrador.cli.output import encodes, error_console, print_json, share_a_screen, standard_output
-from borrador.cli.prompt import as_messages, read_prompt
+from borrador.cli.output import encodes, error_console, print_json, print_wrapped, share_a_screen, standard_output
+from borrador.cli.prompt import as_messages, read_prompt, require_utf8
 from borrador.cli.trace import ASCII_MARKS, UNICODE_MARKS, describe_marks
 from borrador.config import EngineConfig
 from borrador.draft.registry import BUILT_IN, expand_specs
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 
 def run(
-    prompt: Annotated[str | None, typer.Argument(metavar="PROMPT", show_default=False)] = None,
+    prompt: Annotated[
+        str | None,
+        typer.Argument(metavar="PROMPT", help="What to write; standard input is added to it.", show_default=False),
+    ] = None,
     model: opt.ModelOption = opt.MODEL,
     draft: opt.DraftOption = None,
     draft_tokens: opt.DraftTokensOption = opt.ENGINE.draft_tokens,
@@ -60,6 +63,7 @@ def run(
     config = opt.engine_config(draft, threads, context, draft_tokens)
     if raw and system is not None:
         raise UsageError("--system needs the chat template, and --raw turns it off", "Drop one of the two.")
+    require_utf8("the system message", system)
     standard_output()
     question = read_prompt(prompt)
     with open_llm(model, config, quiet=quiet) as llm:
@@ -93,7 +97,7 @@ def _write_text(llm: LLM, request: Prompt, params: SamplingParams, *, trace: boo
         stats = stream.stats
     _end_text(answer.text, held_back)
     if not quiet:
-        error_console().print(describe_stats(stats), style="dim")
+        print_wrapped(error_console(), describe_stats(stats), style="dim")
     return interrupted
 
 
@@ -124,7 +128,7 @@ def _trace_views(llm: LLM, trace: bool) -> list[Show]:
         return []
     console = error_console()
     marks = UNICODE_MARKS if encodes(sys.stderr, UNICODE_MARKS.all) else ASCII_MARKS
-    console.print(describe_marks(marks))
+    print_wrapped(console, describe_marks(marks))
     return [show_rounds(console, llm.token_text, marks)]
 
 
