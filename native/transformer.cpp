@@ -1,6 +1,7 @@
 #include "transformer.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -20,6 +21,13 @@ constexpr size_t most_head_dim = 1024;
 
 size_t round_up(size_t count, size_t unit) { return (count + unit - 1) / unit * unit; }
 
+// A number in decimal, or SIZE_MAX.
+size_t parse_number(std::string_view text) {
+  size_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? number : SIZE_MAX;
+}
+
 PageBuffer floats(size_t count) { return {count * sizeof(float), PageBuffer::Pages::normal}; }
 
 }  // namespace
@@ -37,8 +45,10 @@ Transformer::Transformer(const ModelShape& shape, size_t arena_bytes, size_t thr
     : shape_(shape), kernels_(kernels_for(isa)), threads_(shared_pool(std::max<size_t>(threads, 1))), arena_(arena_bytes, PageBuffer::Pages::huge),
       layers_(shape.layers.size()), scratch_(threads_->pool.size()) {
   if (shape.head_dim > most_head_dim) throw std::invalid_argument("heads of more than 1024 elements");
+  if (shape.experts_used > shape.experts) throw std::invalid_argument("more experts are used than there are");
   const size_t queries = round_up(shape.heads * shape.head_dim, lanes), keys = round_up(shape.kv_heads * shape.head_dim, lanes);
   const size_t width = round_up(shape.width, lanes), ffn = round_up(shape.ffn_width, lanes);
+  const size_t ffn_rows = slice_limit * std::max<size_t>(shape.experts_used, 1);
   state_ = floats(slice_limit * width);
   normed_ = floats(slice_limit * width);
   delta_ = floats(slice_limit * width);
@@ -46,12 +56,17 @@ Transformer::Transformer(const ModelShape& shape, size_t arena_bytes, size_t thr
   attended_ = floats(slice_limit * queries);
   key_ = floats(slice_limit * keys);
   value_ = floats(slice_limit * keys);
-  gate_ = floats(slice_limit * ffn);
-  up_ = floats(slice_limit * ffn);
-  mixed_ = floats(slice_limit * ffn);
+  gate_ = floats(ffn_rows * ffn);
+  up_ = floats(ffn_rows * ffn);
+  mixed_ = floats(ffn_rows * ffn);
   rope_ = floats(slice_limit * shape.ropes.size() * shape.rope_dim);
+  if (shape.experts) {
+    router_ = floats(slice_limit * round_up(shape.experts, lanes));
+    gathered_ = floats(ffn_rows * width);
+    for (Layer& layer : layers_) layer.experts.resize(shape.experts);
+  }
   const size_t most_groups = activation_groups(std::max({shape.width, shape.ffn_width, queries}));
-  activations_ = PageBuffer(slice_limit * most_groups * activation_bytes_per_row_group, PageBuffer::Pages::normal);
+  activations_ = PageBuffer(ffn_rows * most_groups * activation_bytes_per_row_group, PageBuffer::Pages::normal);
 }
 
 // --- loading -------------------------------------------------------------------------------------------------------
@@ -59,12 +74,19 @@ Transformer::Transformer(const ModelShape& shape, size_t arena_bytes, size_t thr
 Matrix& Transformer::matrix_slot(int layer, std::string_view name) {
   static const std::unordered_map<std::string_view, Matrix Layer::*> in_layer = {
       {"attn_q", &Layer::query},   {"attn_k", &Layer::key},    {"attn_v", &Layer::value},    {"attn_output", &Layer::attention_output},
-      {"ffn_gate", &Layer::gate},  {"ffn_up", &Layer::up},     {"ffn_down", &Layer::down},
+      {"ffn_gate", &Layer::gate},  {"ffn_up", &Layer::up},     {"ffn_down", &Layer::down},   {"ffn_gate_inp", &Layer::router},
   };
+  static const std::unordered_map<std::string_view, Matrix FeedForward::*> in_expert = {
+      {"ffn_gate", &FeedForward::gate}, {"ffn_up", &FeedForward::up}, {"ffn_down", &FeedForward::down}};
   if (layer < 0 && name == "token_embd") return embedding_;
   if (layer < 0 && name == "output") return output_;
   if (const auto found = in_layer.find(name); found != in_layer.end() && layer >= 0 && size_t(layer) < layers_.size())
     return layers_[size_t(layer)].*found->second;
+  if (const size_t dot = name.find('.'); dot != name.npos && layer >= 0 && size_t(layer) < layers_.size()) {
+    const auto found = in_expert.find(name.substr(0, dot));
+    const size_t expert = parse_number(name.substr(dot + 1));
+    if (found != in_expert.end() && expert < shape_.experts) return layers_[size_t(layer)].experts[expert].*found->second;
+  }
   throw std::invalid_argument("unknown matrix " + std::string(name));
 }
 
@@ -103,6 +125,11 @@ void Transformer::finish_loading() {
   const auto matrix = [](const Matrix& m, size_t rows, size_t columns) {
     if (!m.data || m.rows != rows || m.columns != columns) throw std::invalid_argument("a matrix is missing or has the wrong shape");
   };
+  const auto feed_forward = [&](const FeedForward& f) {
+    matrix(f.gate, ffn, width);
+    matrix(f.up, ffn, width);
+    matrix(f.down, width, ffn);
+  };
   const auto vector = [](const std::vector<float>& v, size_t size, bool optional = false) {
     if (v.size() != size && !(optional && v.empty())) throw std::invalid_argument("a vector is missing or has the wrong size");
   };
@@ -125,9 +152,9 @@ void Transformer::finish_loading() {
     matrix(layer.key, keys, width);
     matrix(layer.value, keys, width);
     matrix(layer.attention_output, width, queries);
-    matrix(layer.gate, ffn, width);
-    matrix(layer.up, ffn, width);
-    matrix(layer.down, width, ffn);
+    if (shape_.experts) matrix(layer.router, shape_.experts, width);
+    else feed_forward({layer.gate, layer.up, layer.down});
+    for (const FeedForward& expert : layer.experts) feed_forward(expert);
   }
   prepare_ropes();
 }
@@ -143,8 +170,11 @@ void Transformer::prepare_ropes() {
 
 size_t Transformer::weights_bytes() const {
   size_t bytes = output_matrix().bytes();
-  for (const Layer& layer : layers_)
-    for (const Matrix* m : {&layer.query, &layer.key, &layer.value, &layer.attention_output, &layer.gate, &layer.up, &layer.down}) bytes += m->bytes();
+  for (const Layer& layer : layers_) {
+    for (const Matrix* m : {&layer.query, &layer.key, &layer.value, &layer.attention_output, &layer.gate, &layer.up, &layer.down, &layer.router})
+      bytes += m->bytes();
+    if (shape_.experts) bytes += shape_.experts_used * (layer.experts[0].gate.bytes() + layer.experts[0].up.bytes() + layer.experts[0].down.bytes());
+  }
   return bytes;
 }
 
@@ -208,7 +238,8 @@ void Transformer::forward_slice(const PassRows& rows, size_t begin, size_t end) 
   rotate_tables();
   for (size_t i = 0; i < layers_.size(); ++i) {
     attention_block(i);
-    ffn_block(layers_[i]);
+    if (shape_.experts) expert_block(layers_[i]);
+    else ffn_block(layers_[i]);
   }
   output_block(rows, begin);
 }
@@ -238,9 +269,10 @@ void Transformer::rotate_tables() {
 void Transformer::attention_block(size_t index) {
   const Layer& layer = layers_[index];
   const size_t queries = layer.query.padded_rows();
-  const Job projections[] = {{&layer.query, query_.as<float>()}, {&layer.key, key_.as<float>()}, {&layer.value, value_.as<float>()}};
+  const Job projections[] = {
+      {&layer.query, query_.as<float>(), slice_rows_}, {&layer.key, key_.as<float>(), slice_rows_}, {&layer.value, value_.as<float>(), slice_rows_}};
   normalise_rows(layer.attention_norm, layer.query.quantised() || layer.key.quantised() || layer.value.quantised());
-  multiply(projections, normed_.as<float>(), slice_rows_);
+  multiply(projections, normed_.as<float>());
   threads_->pool.for_range(slice_rows_, 1, [&](size_t from, size_t to, size_t) {
     for (size_t row = from; row < to; ++row) position_row(layer, index, row);
   });
@@ -254,8 +286,8 @@ void Transformer::attention_block(size_t index) {
     }
   });
   if (layer.attention_output.quantised()) quantise_rows(attended_.as<float>(), layer.attention_output.columns, slice_rows_);
-  const Job output[] = {{&layer.attention_output, delta_.as<float>()}};
-  multiply(output, attended_.as<float>(), slice_rows_);
+  const Job output[] = {{&layer.attention_output, delta_.as<float>(), slice_rows_}};
+  multiply(output, attended_.as<float>());
   pending_norm_ = &layer.post_attention_norm;
 }
 
@@ -292,10 +324,9 @@ void Transformer::position_row(const Layer& layer, size_t index, size_t row) {
 
 void Transformer::ffn_block(const Layer& layer) {
   const size_t width = shape_.ffn_width, stride = layer.gate.padded_rows();
-  const Job projections[] = {{&layer.gate, gate_.as<float>()}, {&layer.up, up_.as<float>()}};
-  const auto activate = shape_.activation == Activation::gelu ? kernels_.gelu_mul : kernels_.silu_mul;
+  const Job projections[] = {{&layer.gate, gate_.as<float>(), slice_rows_}, {&layer.up, up_.as<float>(), slice_rows_}};
   normalise_rows(layer.ffn_norm, layer.gate.quantised() || layer.up.quantised());
-  multiply(projections, normed_.as<float>(), slice_rows_);
+  multiply(projections, normed_.as<float>());
   const bool quantised = layer.down.quantised();
   const size_t groups = activation_groups(width);
   const size_t pieces = (groups + groups_per_piece - 1) / groups_per_piece;
@@ -304,14 +335,14 @@ void Transformer::ffn_block(const Layer& layer) {
       const size_t row = item / pieces, first = item % pieces * groups_per_piece, last = std::min(groups, first + groups_per_piece);
       const size_t begin = first * group, end = std::min(width, last * group);
       float* mixed = mixed_.as<float>() + row * width;
-      if (begin < end) activate(gate_.as<float>() + row * stride + begin, up_.as<float>() + row * stride + begin, end - begin, mixed + begin);
+      if (begin < end) activation()(gate_.as<float>() + row * stride + begin, up_.as<float>() + row * stride + begin, end - begin, mixed + begin);
       if (!quantised) continue;
       const TilePlace place = place_row(kernels_, width, row, slice_rows_);
       kernels_.quantise(mixed, width, first, last, activations_.data() + place.offset, place.row, place.rows);
     }
   });
-  const Job output[] = {{&layer.down, delta_.as<float>()}};
-  multiply(output, mixed_.as<float>(), slice_rows_);
+  const Job output[] = {{&layer.down, delta_.as<float>(), slice_rows_}};
+  multiply(output, mixed_.as<float>());
   pending_norm_ = &layer.post_ffn_norm;
 }
 
@@ -340,8 +371,8 @@ void Transformer::quantise_rows(const float* values, size_t columns, size_t rows
   });
 }
 
-// Multiplies rows with matrices of equal columns; the strips of all of them are one parallel loop.
-void Transformer::multiply(std::span<const Job> jobs, const float* values, size_t rows) {
+// Multiplies values with matrices of equal columns; the strips of all of them are one parallel loop.
+void Transformer::multiply(std::span<const Job> jobs, const float* values) {
   size_t strips = 0, bytes = 0;
   for (const Job& job : jobs) strips += job.matrix->strips(), bytes += job.matrix->bytes();
   const size_t fair = std::max<size_t>(1, strips / (threads() * 4));
@@ -351,9 +382,10 @@ void Transformer::multiply(std::span<const Job> jobs, const float* values, size_
     for (const Job& job : jobs) {
       const Matrix& m = *job.matrix;
       const size_t begin = std::max(from, first), end = std::min(to, first + m.strips());
-      const auto* input = m.quantised() ? activations_.data() : reinterpret_cast<const uint8_t*>(values);
+      const auto* input = m.quantised() ? activations_.data() + job.first * activation_groups(m.columns) * activation_bytes_per_row_group
+                                        : reinterpret_cast<const uint8_t*>(values + job.first * m.columns);
       if (begin < end)
-        kernels_.matmul(m.format, m.data, m.blocks_per_strip(), begin - first, end - first, input, rows, job.out, m.padded_rows());
+        kernels_.matmul(m.format, m.data, m.blocks_per_strip(), begin - first, end - first, input, job.rows, job.out, m.padded_rows());
       first += m.strips();
     }
   });
@@ -386,8 +418,8 @@ void Transformer::output_block(const PassRows& rows, size_t begin) {
     }
     const float* hidden = hidden_.data() + first * width;
     if (head.quantised()) quantise_rows(hidden, width, at - first);
-    const Job output[] = {{&head, logits_.data() + first * logits_stride()}};
-    multiply(output, hidden, at - first);
+    const Job output[] = {{&head, logits_.data() + first * logits_stride(), at - first}};
+    multiply(output, hidden);
     if (shape_.logit_soft_cap != 0) cap_logits(first, at);
   }
 }

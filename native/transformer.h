@@ -39,6 +39,9 @@ struct ModelShape {
   size_t rope_dim = 0;
   bool rope_interleaved = false;
   double rope_magnitude = 1;      // factor on turned queries and keys
+  size_t experts = 0, experts_used = 0;  // feed-forwards of a layer and those that a row goes through; 0: one, for all
+  bool expert_weights_normalised = true; // the weights of a row's experts sum to one, before the scale
+  float expert_weights_scale = 1;
   size_t rope_short_context = 0;  // caches of more positions take the long divisors, where the model has both
 };
 
@@ -67,14 +70,15 @@ class Transformer {
   const KernelTable& kernels() const { return kernels_; }
   size_t threads() const { return threads_->pool.size(); }
 
-  // Names are those of GGUF tensors without "blk.N." and ".weight"; layer -1 for tensors outside the layers.
+  // Names are those of GGUF tensors without "blk.N." and ".weight"; layer -1 for tensors outside the layers. Expert e's
+  // matrices are "ffn_gate.e" and so on.
   // Throws std::invalid_argument for an unknown name, a wrong size or a full arena.
   void load_matrix(int layer, std::string_view name, Format format, size_t rows, size_t columns, std::span<const uint8_t> source);
   void load_vector(int layer, std::string_view name, std::span<const float> values);
   // Throws std::invalid_argument where a tensor is missing.
   void finish_loading();
 
-  // Bytes of weights a pass with logits reads.
+  // Bytes of weights a pass of one row with logits reads.
   size_t weights_bytes() const;
 
   KvCache make_cache(size_t capacity) const { return {layers_.size(), shape_.kv_heads, shape_.head_dim, capacity}; }
@@ -89,15 +93,31 @@ class Transformer {
   const float* hidden() const { return hidden_.data(); }
 
  private:
+  struct FeedForward {
+    Matrix gate, up, down;
+  };
   struct Layer {
     std::vector<float> attention_norm, ffn_norm;
     std::vector<float> query_bias, key_bias, value_bias, query_norm, key_norm;  // may be empty
     std::vector<float> post_attention_norm, post_ffn_norm;                      // of a block's output; may be empty
     Matrix query, key, value, attention_output, gate, up, down;
+    Matrix router;
+    std::vector<FeedForward> experts;  // in place of gate, up and down
   };
+  // A matrix times rows [first, first + rows) of the values.
   struct Job {
     const Matrix* matrix;
     float* out;
+    size_t rows, first = 0;
+  };
+  // One of a row's experts, and the place of this use of it among all of the pass, which are sorted by expert.
+  struct Choice {
+    size_t expert;
+    float weight;
+    size_t use;
+  };
+  struct Use {
+    size_t row, expert;
   };
 
   const Matrix& output_matrix() const { return output_.data ? output_ : embedding_; }
@@ -118,7 +138,17 @@ class Transformer {
   void quantise_rows(const float* values, size_t columns, size_t rows);
   float* finish_delta(float* delta) const;
   void cap_logits(size_t begin, size_t end);
-  void multiply(std::span<const Job> jobs, const float* values, size_t rows);
+  void multiply(std::span<const Job> jobs, const float* values);
+  auto activation() const { return shape_.activation == Activation::gelu ? kernels_.gelu_mul : kernels_.silu_mul; }
+
+  // experts.cpp
+  void expert_block(const Layer& layer);
+  void choose_experts(size_t stride);
+  void rank_experts(float* logits, Choice* choices) const;
+  void quantise_use(size_t use, const float* values, size_t columns);
+  void activate_uses(const FeedForward& shape);
+  void multiply_experts(const Layer& layer, std::initializer_list<std::pair<Matrix FeedForward::*, float*>> parts, const float* values);
+  void add_experts(size_t stride);
 
   ModelShape shape_;
   const KernelTable& kernels_;
@@ -140,6 +170,13 @@ class Transformer {
   const std::vector<float>* pending_norm_ = nullptr;
   PageBuffer state_, normed_, query_, key_, value_, attended_, delta_, gate_, up_, mixed_, activations_, rope_;
   std::vector<float> logits_, hidden_;
+
+  // Work space of a layer's experts.
+  PageBuffer router_, gathered_;
+  std::vector<Choice> choices_;  // by row, best first
+  std::vector<Use> uses_;
+  std::vector<size_t> expert_begin_, expert_next_;  // first use of each expert
+  std::vector<Job> jobs_;
 };
 
 }  // namespace borrador

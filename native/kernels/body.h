@@ -325,6 +325,12 @@ void add(float* x, const float* y, size_t count) {
     store_some<S>(x + i, S::add(load_some<S>(x + i, count - i), load_some<S>(y + i, count - i)), count - i);
 }
 
+template <class S>
+void add_scaled(float* x, const float* y, float factor, size_t count) {
+  for (size_t i = 0; i < count; i += lanes)
+    store_some<S>(x + i, S::fma(load_some<S>(y + i, count - i), S::set(factor), load_some<S>(x + i, count - i)), count - i);
+}
+
 // e^x to about one unit in the last place for x <= 88; below -87.3 the result is the smallest normal number's scale.
 // Range reduction to |r| <= ln(2)/2 and the series of e^r, its coefficients 1/k!.
 template <class S>
@@ -477,8 +483,8 @@ void fold_chunk(float* state_maximum, float* state_sum, float* state_out, float 
 
 template <class S>
 constexpr KernelTable kernel_table(const char* name) {
-  return {name,        size_t(S::tile_rows), matmul<S>, quantise<S>,      rms_norm<S>,   add<S>,
-          silu_mul<S>, gelu_mul<S>,          soft_cap<S>, mix<S>, softmax_chunk<S>, fold_chunk<S>, to_half<S>};
+  return {name,        size_t(S::tile_rows), matmul<S>, quantise<S>,      rms_norm<S>, add<S>,           add_scaled<S>,
+          silu_mul<S>, gelu_mul<S>,          soft_cap<S>, mix<S>,      softmax_chunk<S>, fold_chunk<S>, to_half<S>};
 }
 
 }  // namespace

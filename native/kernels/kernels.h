@@ -25,6 +25,8 @@ struct KernelTable {
   void (*rms_norm)(const float* x, const float* weight, size_t count, float epsilon, float* out);
   // x += y.
   void (*add)(float* x, const float* y, size_t count);
+  // x += y * factor, fused.
+  void (*add_scaled)(float* x, const float* y, float factor, size_t count);
   // out = silu(gate) * up.
   void (*silu_mul)(const float* gate, const float* up, size_t count, float* out);
   // out = gelu(gate) * up, in the tanh approximation.

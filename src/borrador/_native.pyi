@@ -43,6 +43,10 @@ class ModelShape:
     attention_scale: float
     attention_soft_cap: float
     logit_soft_cap: float
+    experts: int
+    experts_used: int
+    expert_weights_normalised: bool
+    expert_weights_scale: float
     rope_dim: int
     rope_interleaved: bool
     rope_magnitude: float

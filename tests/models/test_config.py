@@ -82,6 +82,20 @@ def test_the_largest_gemma3_scales_scores_by_its_width_per_head(tmp_path: Path, 
     assert read(path).attention_scale == expected
 
 
+def test_experts_have_a_width_of_their_own(tmp_path: Path) -> None:
+    path = write_tiny_model(
+        tmp_path / "m.gguf", "qwen3moe", ffn=96, experts=4, experts_used=2, metadata={"qwen3moe.feed_forward_length": 7}
+    )
+    config = read(path)
+    assert (config.ffn_width, config.experts, config.experts_used) == (96, 4, 2)
+
+
+def test_experts_in_a_family_that_has_none_are_refused(tmp_path: Path) -> None:
+    path = write_tiny_model(tmp_path / "m.gguf", "qwen2", experts=4, experts_used=2)
+    with pytest.raises(ModelError, match="mixture of experts, which is not supported for qwen2"):
+        read(path)
+
+
 def test_a_window_in_a_family_that_does_not_say_where_is_refused(tmp_path: Path) -> None:
     path = write_tiny_model(tmp_path / "m.gguf", "qwen2", metadata={"qwen2.attention.sliding_window": 128})
     with pytest.raises(ModelError, match="sliding-window attention, which is not supported for qwen2"):
@@ -139,7 +153,9 @@ ZEROS = np.zeros(256, np.float32)
         ({"llama.rope.scaling.type": "yarn"}, "rope scaling 'yarn'"),
         ({"llama.rope.scaling.type": "longrope"}, "rope scaling 'longrope'"),
         ({"llama.rope.scaling.factor": float("nan")}, "'llama.rope.scaling.factor' must be a number"),
-        ({"llama.expert_count": 8}, "mixture of experts"),
+        ({"llama.expert_count": 8}, "no metadata key 'llama.expert_used_count'"),
+        ({"llama.expert_count": 8, "llama.expert_used_count": 9}, "from 1 to 8, got 9"),
+        ({"llama.expert_count": 8, "llama.expert_used_count": 2}, "no tensor 'blk.0.ffn_gate_inp.weight'"),
         ({"llama.attention.causal": False}, "embedding model"),
         ({"llama.attention.head_count_kv": 3}, "multiple of kv heads, got 4 and 3"),
         ({"llama.attention.head_count_kv": [2, 2]}, "got a list of 2"),

@@ -21,11 +21,12 @@ from borrador.types import Float32Array
 
 TOKENS = [int(token) for token in np.random.default_rng(11).integers(0, 320, 330)]
 WINDOW = 100
-SIZES: dict[str, Any] = {"width": 64, "ffn": 96, "heads": 4, "kv_heads": 2, "tokenizer": False, "sharpness": 0.5}
+SIZES: dict[str, Any] = {"width": 64, "ffn": 96, "heads": 4, "kv_heads": 2, "tokenizer": False, "sharpness": 0.3}
 SAME_SIZES: dict[str, Any] = {
     "hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_key_value_heads": 2,
     "vocab_size": 320, "rms_norm_eps": 1e-5, "max_position_embeddings": 512,
     "bos_token_id": None, "eos_token_id": None, "pad_token_id": None, "attn_implementation": HALF_CACHE,
+    "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
 }  # fmt: skip
 
 
@@ -40,7 +41,7 @@ def reference(kind: str, path: Path, tokens: list[int] = TOKENS, **config: Any) 
 
 
 def assert_close(found: Float32Array, expected: Float32Array) -> None:
-    assert np.std(expected) > 0.3  # so that the bound means something
+    assert np.std(expected) > 0.2  # so that the bound means something
     assert np.abs(found - expected).max() < 1e-3
 
 
@@ -88,12 +89,12 @@ def test_gemma2(write: Write) -> None:
     metadata = {
         "gemma2.attention.sliding_window": WINDOW,
         "gemma2.attn_logit_softcapping": 2.0,
-        "gemma2.final_logit_softcapping": 1.0,
+        "gemma2.final_logit_softcapping": 0.7,
     }
     path = write("gemma2", layers=4, head_dim=24, tied=True, metadata=metadata)
     expected = reference(
         "Gemma2", path, num_hidden_layers=4, head_dim=24, query_pre_attn_scalar=24, sliding_window=WINDOW,
-        attn_logit_softcapping=2.0, final_logit_softcapping=1.0,
+        attn_logit_softcapping=2.0, final_logit_softcapping=0.7,
     )  # fmt: skip
     assert_close(engine_logits(path), expected)
 
@@ -123,14 +124,14 @@ def test_gemma3_with_a_scale_pattern_and_soft_cap_of_its_own(write: Write) -> No
         "gemma3.attention.sliding_window": WINDOW,
         "gemma3.attention.sliding_window_pattern": [True, False, False, True],
         "gemma3.attention.scale": 0.1,
-        "gemma3.final_logit_softcapping": 1.0,
+        "gemma3.final_logit_softcapping": 0.7,
     }
     path = write("gemma3", layers=4, head_dim=24, tied=True, metadata=metadata)
     kinds = ["sliding_attention", "full_attention", "full_attention", "sliding_attention"]
     ropes = {kind: {"rope_type": "default", "rope_theta": 10000.0} for kind in kinds}
     expected = reference(
         "Gemma3", path, num_hidden_layers=4, head_dim=24, query_pre_attn_scalar=100, sliding_window=WINDOW,
-        layer_types=kinds, rope_parameters=ropes, final_logit_softcapping=1.0,
+        layer_types=kinds, rope_parameters=ropes, final_logit_softcapping=0.7,
     )  # fmt: skip
     assert_close(engine_logits(path), expected)
 
@@ -164,6 +165,21 @@ def test_phi3_with_longrope_and_heads_rotated_in_part(write: Write, length: int,
 
 def test_smollm3(write: Write) -> None:
     path = write("smollm3", layers=5, tied=True)
-    rope = {"rope_type": "default", "rope_theta": 10000.0}
-    expected = reference("SmolLM3", path, num_hidden_layers=5, tie_word_embeddings=True, rope_parameters=rope)
+    assert_close(engine_logits(path), reference("SmolLM3", path, num_hidden_layers=5, tie_word_embeddings=True))
+
+
+def test_mixtral(write: Write) -> None:
+    path = write("llama", layers=2, experts=5, experts_used=2)
+    expected = reference("Mixtral", path, num_hidden_layers=2, num_local_experts=5, num_experts_per_tok=2)
+    assert_close(engine_logits(path), expected)
+
+
+@pytest.mark.parametrize("normalised", [True, False])
+def test_qwen3moe(write: Write, normalised: bool) -> None:
+    metadata = {"qwen3moe.expert_weights_norm": normalised}
+    path = write("qwen3moe", layers=2, head_dim=24, ffn=40, experts=7, experts_used=3, metadata=metadata)
+    expected = reference(
+        "Qwen3Moe", path, num_hidden_layers=2, head_dim=24, moe_intermediate_size=40, num_experts=7,
+        num_experts_per_tok=3, norm_topk_prob=normalised,
+    )  # fmt: skip
     assert_close(engine_logits(path), expected)

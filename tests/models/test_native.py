@@ -31,6 +31,10 @@ SHAPES: dict[str, dict[str, object]] = {
             "gemma2.final_logit_softcapping": 5.0,
         },
     },
+    "qwen3moe": {
+        "architecture": "qwen3moe", "format": TensorFormat.Q8_0, "width": 64, "ffn": 32,
+        "experts": 6, "experts_used": 3,
+    },
     "phi3": {"architecture": "phi3", "format": TensorFormat.Q4_K, "metadata": {"phi3.attention.sliding_window": 270}},
 }
 # fmt: on

@@ -13,6 +13,7 @@ from borrador.models.gguf import GgufFile, TensorFormat, TensorInfo
 
 _MAX_LAYERS = 1024
 _MAX_WIDTH = 1 << 17
+_MAX_EXPERTS = 4096
 _MAX_CONTEXT = 1 << 24
 _OTHER_MODEL = "Use another file of the model, or another model."
 
@@ -47,6 +48,10 @@ class ModelConfig:
             caches.
         rope_short_context: the most tokens of a short cache; 0 where caches are alike.
         rope_magnitude: factor on rotated queries and keys.
+        experts: feed-forward layers that a router chooses from; 0 where there is one for all.
+        experts_used: those that each row goes through, weighted by their probabilities.
+        expert_weights_normalised: the weights of a row's experts sum to 1, before the scale.
+        expert_weights_scale: factor on these weights.
     """
 
     architecture: str
@@ -73,6 +78,10 @@ class ModelConfig:
     rope_factors: tuple[str, ...] = ()
     rope_short_context: int = 0
     rope_magnitude: float = 1.0
+    experts: int = 0
+    experts_used: int = 0
+    expert_weights_normalised: bool = True
+    expert_weights_scale: float = 1.0
 
     @property
     def family(self) -> Family:
@@ -133,10 +142,13 @@ class ModelConfig:
 
     def _ffn_shapes(self) -> Iterator[tuple[str, tuple[int, ...]]]:
         yield "ffn_norm.weight", (self.width,)
+        many, each = ("_exps", (self.experts,)) if self.experts else ("", ())
+        if self.experts:
+            yield "ffn_gate_inp.weight", (self.width, self.experts)
         if not self.family.fused:
-            yield "ffn_gate.weight", (self.width, self.ffn_width)
-        yield "ffn_up.weight", (self.width, self.ffn_width * (2 if self.family.fused else 1))
-        yield "ffn_down.weight", (self.ffn_width, self.width)
+            yield f"ffn_gate{many}.weight", (self.width, self.ffn_width, *each)
+        yield f"ffn_up{many}.weight", (self.width, self.ffn_width * (2 if self.family.fused else 1), *each)
+        yield f"ffn_down{many}.weight", (self.ffn_width, self.width, *each)
         if self.family.sandwich_norms:
             yield "post_ffw_norm.weight", (self.width,)
 
@@ -157,6 +169,7 @@ def _read(file: GgufFile, family: str) -> ModelConfig:
     heads = file.integer(f"{family}.attention.head_count", low=1, high=width)
     head_dim = file.integer(f"{family}.attention.key_length", width // heads, low=2, high=width)
     layers = file.integer(f"{family}.block_count", low=1, high=_MAX_LAYERS)
+    experts = file.integer(f"{family}.expert_count", 0, high=_MAX_EXPERTS)
     return ModelConfig(
         architecture=family,
         layers=layers,
@@ -164,7 +177,7 @@ def _read(file: GgufFile, family: str) -> ModelConfig:
         heads=heads,
         kv_heads=file.integer(f"{family}.attention.head_count_kv", heads, low=1, high=heads),
         head_dim=head_dim,
-        ffn_width=file.integer(f"{family}.feed_forward_length", low=1, high=8 * _MAX_WIDTH),
+        ffn_width=_ffn_width(file, family, experts),
         context_length=file.integer(f"{family}.context_length", low=1, high=_MAX_CONTEXT),
         vocabulary_size=_vocabulary_size(file),
         norm_epsilon=file.number(f"{family}.attention.layer_norm_rms_epsilon", low=1e-12, high=0.1),
@@ -182,7 +195,16 @@ def _read(file: GgufFile, family: str) -> ModelConfig:
         rope_factors=positions.rope_factors(file),
         rope_short_context=positions.rope_short_context(file, family),
         rope_magnitude=file.number(f"{family}.rope.scaling.attn_factor", 1.0, low=0.01, high=100.0),
+        experts=experts,
+        experts_used=file.integer(f"{family}.expert_used_count", low=1, high=experts) if experts else 0,
+        expert_weights_normalised=file.flag(f"{family}.expert_weights_norm", True),
+        expert_weights_scale=file.number(f"{family}.expert_weights_scale", 1.0, low=1e-6, high=1e6),
     )
+
+
+def _ffn_width(file: GgufFile, family: str, experts: int) -> int:
+    dense = file.integer(f"{family}.feed_forward_length", low=1, high=8 * _MAX_WIDTH)
+    return file.integer(f"{family}.expert_feed_forward_length", dense, low=1, high=8 * _MAX_WIDTH) if experts else dense
 
 
 def _attention_scale(file: GgufFile, family: str, layers: int, width_of_head: float) -> float:
@@ -206,8 +228,8 @@ def _vocabulary_size(file: GgufFile) -> int:
 
 def _refuse_unsupported(file: GgufFile, family: str) -> None:
     """Features of these families that would change the result if they were ignored."""
-    if file.integer(f"{family}.expert_count", 0):
-        raise ModelError(f"{file.path.name} is a mixture of experts, which is not supported", _OTHER_MODEL)
+    if not FAMILIES[family].experts and file.integer(f"{family}.expert_count", 0):
+        raise ModelError(f"{file.path.name} is a mixture of experts, which is not supported for {family}", _OTHER_MODEL)
     if not file.flag(f"{family}.attention.causal", True):
         raise ModelError(f"{file.path.name} is an embedding model and cannot write text", _OTHER_MODEL)
 

@@ -18,6 +18,7 @@ class Family:
         fused: query, key and value are one tensor, and so are gate and up.
         gelu: the gate goes through GELU (tanh approximation), not SiLU.
         scaled_embedding: embeddings are multiplied by the square root of the width.
+        experts: a file may hold a mixture of experts.
         windows: a file may ask for sliding-window attention.
         full_attention_period: with a window, every layer of this number sees all positions; 0: none does.
         local_rope_base: of layers with a window; 0: they rotate as the others do.
@@ -31,6 +32,7 @@ class Family:
     fused: bool = False
     gelu: bool = False
     scaled_embedding: bool = False
+    experts: bool = False
     windows: bool = False
     full_attention_period: int = 0
     local_rope_base: float = 0.0
@@ -40,9 +42,10 @@ class Family:
 
 FAMILIES: Mapping[str, Family] = MappingProxyType(
     {
-        "llama": Family(rope_interleaved=True, windows=True),  # Mistral is a llama with a window
+        "llama": Family(rope_interleaved=True, windows=True, experts=True),  # and Mistral, and Mixtral
         "qwen2": Family(),
         "qwen3": Family(head_norms=True),
+        "qwen3moe": Family(head_norms=True, experts=True),
         "gemma2": Family(
             sandwich_norms=True, gelu=True, scaled_embedding=True,
             windows=True, full_attention_period=2, largest_layers=46,

@@ -22,7 +22,8 @@ _ARENA_ALIGNMENT = 64
 _WORKING_BYTES = 64 << 20
 _SAME_NAMES = (
     "width", "heads", "kv_heads", "head_dim", "ffn_width", "norm_epsilon", "embedding_scale", "attention_soft_cap",
-    "logit_soft_cap", "rope_dim", "rope_interleaved", "rope_magnitude", "rope_short_context",
+    "logit_soft_cap", "experts", "experts_used", "expert_weights_normalised", "expert_weights_scale",
+    "rope_dim", "rope_interleaved", "rope_magnitude", "rope_short_context",
 )  # fmt: skip
 
 
@@ -231,6 +232,8 @@ def _matrices(config: ModelConfig, tensor: TensorInfo) -> list[tuple[str, int]]:
         return [("attn_q", queries), ("attn_k", keys), ("attn_v", keys)]
     if role == "ffn_up" and config.family.fused:
         return [("ffn_gate", config.ffn_width), ("ffn_up", config.ffn_width)]
+    if role.endswith("_exps"):
+        return [(f"{role.removesuffix('_exps')}.{expert}", tensor.shape[1]) for expert in range(tensor.shape[2])]
     return [(role, tensor.shape[1])]
 
 
