@@ -62,47 +62,6 @@ Seen seen_in_chunk(const AttentionShape& shape, const RowView& row, size_t chunk
   return {within(shape.first_visible(row)), within(row.visible())};
 }
 
-// `count` query vectors, `first` of the tile on, against one chunk of positions that they all find in the same runs.
-void attend_chunk(const KernelTable& kernels, const AttentionShape& shape, const Run* runs, size_t run_count, size_t chunk_begin,
-                  const RowView* rows, size_t first, size_t count, size_t value_stride, AttentionScratch& scratch) {
-  const size_t heads_per_row = shape.heads / shape.kv_heads, dims = shape.head_dim;
-  float* scores = scratch.scores.data();
-  size_t positions = 0;
-  for (size_t r = 0; r < run_count; ++r) {
-    kernels.mix(runs[r].keys, lanes, lanes * dims, whole_vectors(runs[r].count) / lanes, dims, scratch.query.data() + first * dims, dims, count,
-                scores + positions, attention_chunk, false);
-    positions += runs[r].count;
-  }
-  const size_t padded = whole_vectors(positions);
-  float maximum[64], sum[64];
-  for (size_t from = 0; from < count; from += 64) {
-    const size_t here = std::min<size_t>(64, count - from);
-    for (size_t i = 0; i < here; ++i) {
-      const Seen seen = seen_in_chunk(shape, rows[(first + from + i) / heads_per_row], chunk_begin, positions);
-      float* row_scores = scores + (from + i) * attention_chunk;
-      sum[i] = 0;
-      if (seen.begin >= seen.end) {
-        std::fill_n(row_scores, padded, 0.0f);
-        continue;
-      }
-      if (shape.soft_cap != 0) kernels.soft_cap(row_scores, padded, shape.soft_cap);
-      kernels.softmax_chunk(row_scores, seen.begin, seen.end, padded, &maximum[i], &sum[i]);
-    }
-    size_t offset = 0;
-    for (size_t r = 0; r < run_count; ++r) {
-      kernels.mix(runs[r].values, value_stride, lanes, value_stride / lanes, runs[r].count, scores + from * attention_chunk + offset,
-                  attention_chunk, here, scratch.chunk_out.data(), value_stride, r > 0);
-      offset += runs[r].count;
-    }
-    for (size_t i = 0; i < here; ++i) {
-      if (sum[i] == 0) continue;
-      const size_t at = first + from + i;
-      kernels.fold_chunk(&scratch.maximum[at], &scratch.sum[at], scratch.out.data() + at * value_stride, maximum[i], sum[i],
-                         scratch.chunk_out.data() + i * value_stride, value_stride);
-    }
-  }
-}
-
 }  // namespace
 
 void make_tiles(const RowView* rows, size_t count, size_t most, std::vector<RowTile>& out) {
@@ -114,43 +73,105 @@ void make_tiles(const RowView* rows, size_t count, size_t most, std::vector<RowT
   }
 }
 
-void attend(const KernelTable& kernels, const AttentionShape& shape, size_t kv_head, const RowView* rows, size_t count, const float* queries,
-            size_t query_stride, float* out, AttentionScratch& scratch) {
-  const size_t heads_per_row = shape.heads / shape.kv_heads, dims = shape.head_dim, vectors = count * heads_per_row;
-  const size_t value_stride = rows[0].cache->value_stride(), width = heads_per_row * dims;
-  scratch.query.resize(vectors * dims);
-  scratch.scores.resize(vectors * attention_chunk);
-  scratch.chunk_out.resize(std::min<size_t>(vectors, 64) * value_stride);
-  scratch.out.assign(vectors * value_stride, 0.0f);
-  scratch.maximum.assign(vectors, -std::numeric_limits<float>::infinity());
-  scratch.sum.assign(vectors, 0.0f);
-  size_t first_visible = SIZE_MAX, most_visible = 0, straight_until = SIZE_MAX;
+TileAttention::TileAttention(const KernelTable& kernels, const AttentionShape& shape, const RowView* rows, size_t count, const float* queries,
+                             size_t query_stride, float* out)
+    : kernels_(kernels), shape_(shape), rows_(rows), count_(count), queries_(queries), query_stride_(query_stride), out_(out),
+      heads_per_row_(shape.heads / shape.kv_heads), vectors_(count * heads_per_row_), value_stride_(rows[0].cache->value_stride()) {
+  size_t first_visible = SIZE_MAX, straight_until = SIZE_MAX;
   for (size_t r = 0; r < count; ++r) {
-    std::memcpy(scratch.query.data() + r * width, queries + r * query_stride + kv_head * width, width * sizeof(float));
     first_visible = std::min(first_visible, shape.first_visible(rows[r]));
-    most_visible = std::max(most_visible, rows[r].visible());
+    most_visible_ = std::max(most_visible_, rows[r].visible());
     if (!rows[r].branch.empty()) straight_until = std::min(straight_until, branch_start(rows[r]));
   }
+  first_chunk_ = straight_end_ = first_visible / attention_chunk;
+  const size_t chunks = (most_visible_ + attention_chunk - 1) / attention_chunk;
+  while (straight_end_ < chunks && std::min((straight_end_ + 1) * attention_chunk, most_visible_) <= straight_until) ++straight_end_;
+}
+
+void TileAttention::gather_queries(size_t kv_head, AttentionScratch& scratch) const {
+  const size_t width = heads_per_row_ * shape_.head_dim;
+  scratch.query.resize(vectors_ * shape_.head_dim);
+  scratch.scores.resize(vectors_ * attention_chunk);
+  for (size_t r = 0; r < count_; ++r)
+    std::memcpy(scratch.query.data() + r * width, queries_ + r * query_stride_ + kv_head * width, width * sizeof(float));
+}
+
+// `count` query vectors, `first` of the tile on, against positions [begin, end) of a chunk, found where `past` has them.
+void TileAttention::compute(size_t kv_head, const RowView& past, size_t begin, size_t end, size_t first, size_t count, const Results& results,
+                            AttentionScratch& scratch) const {
+  const size_t dims = shape_.head_dim, padded = whole_vectors(end - begin);
   Run runs[2];
-  size_t begin = first_visible / attention_chunk * attention_chunk;
-  for (; begin < most_visible && std::min(begin + attention_chunk, most_visible) <= straight_until; begin += attention_chunk) {
-    const RowView shared{rows[0].cache, 0, 0, {}};
-    const size_t run_count = find_runs(shape, kv_head, shared, begin, std::min(begin + attention_chunk, most_visible), scratch, runs);
-    attend_chunk(kernels, shape, runs, run_count, begin, rows, 0, vectors, value_stride, scratch);
+  const size_t run_count = find_runs(shape_, kv_head, past, begin, end, scratch, runs);
+  float* scores = scratch.scores.data();
+  for (size_t r = 0; r < run_count; ++r)
+    kernels_.mix(runs[r].keys, lanes, lanes * dims, whole_vectors(runs[r].count) / lanes, dims, scratch.query.data() + first * dims, dims, count,
+                 scores + (runs[r].begin - begin), attention_chunk, false);
+  for (size_t i = 0; i < count; ++i) {
+    const Seen seen = seen_in_chunk(shape_, rows_[(first + i) / heads_per_row_], begin, end - begin);
+    float* row_scores = scores + i * attention_chunk;
+    results.sum[i] = 0;
+    if (seen.begin >= seen.end) {
+      std::fill_n(row_scores, padded, 0.0f);
+      continue;
+    }
+    if (shape_.soft_cap != 0) kernels_.soft_cap(row_scores, padded, shape_.soft_cap);
+    kernels_.softmax_chunk(row_scores, seen.begin, seen.end, padded, &results.maximum[i], &results.sum[i]);
   }
-  if (begin < most_visible) {  // branches of a tree: each row has a past of its own from here on
-    for (size_t r = 0; r < count; ++r) {
-      if (!rows[r].branch.empty()) copy_branch(shape, kv_head, rows[r], scratch);
-      const size_t first = shape.first_visible(rows[r]) / attention_chunk * attention_chunk;
-      for (size_t from = std::max(begin, first); from < rows[r].visible(); from += attention_chunk) {
-        const size_t run_count = find_runs(shape, kv_head, rows[r], from, std::min(from + attention_chunk, rows[r].visible()), scratch, runs);
-        attend_chunk(kernels, shape, runs, run_count, from, rows, r * heads_per_row, heads_per_row, value_stride, scratch);
-      }
+  for (size_t r = 0; r < run_count; ++r)
+    kernels_.mix(runs[r].values, value_stride_, lanes, value_stride_ / lanes, runs[r].count, scores + (runs[r].begin - begin), attention_chunk,
+                 count, results.out, value_stride_, r > 0);
+}
+
+void TileAttention::fold(const Results& results, size_t first, size_t count, AttentionScratch& scratch) const {
+  for (size_t i = 0; i < count; ++i) {
+    if (results.sum[i] == 0) continue;  // nothing of the chunk was seen
+    const size_t at = first + i;
+    kernels_.fold_chunk(&scratch.maximum[at], &scratch.sum[at], scratch.out.data() + at * value_stride_, results.maximum[i], results.sum[i],
+                        results.out + i * value_stride_, value_stride_);
+  }
+}
+
+void TileAttention::compute_ahead(size_t kv_head, size_t chunk, float* results, AttentionScratch& scratch) const {
+  gather_queries(kv_head, scratch);
+  compute_straight(kv_head, chunk, results, scratch);
+}
+
+void TileAttention::compute_straight(size_t kv_head, size_t chunk, float* results, AttentionScratch& scratch) const {
+  const RowView straight{rows_[0].cache, 0, 0, {}};
+  const size_t begin = (first_chunk_ + chunk) * attention_chunk, end = std::min(begin + attention_chunk, most_visible_);
+  compute(kv_head, straight, begin, end, 0, vectors_, results_at(results), scratch);
+}
+
+// The rest of a tree's rows: each has a past of its own behind the straight chunks.
+void TileAttention::attend_branches(size_t kv_head, AttentionScratch& scratch) const {
+  const Results results = results_at(scratch.chunk.data());
+  for (size_t r = 0; r < count_; ++r) {
+    const RowView& row = rows_[r];
+    if (!row.branch.empty()) copy_branch(shape_, kv_head, row, scratch);
+    const size_t first_chunk = std::max(straight_end_, shape_.first_visible(row) / attention_chunk), first = r * heads_per_row_;
+    for (size_t begin = first_chunk * attention_chunk; begin < row.visible(); begin += attention_chunk) {
+      compute(kv_head, row, begin, std::min(begin + attention_chunk, row.visible()), first, heads_per_row_, results, scratch);
+      fold(results, first, heads_per_row_, scratch);
     }
   }
-  for (size_t i = 0; i < vectors; ++i) {
-    float* to = out + i / heads_per_row * shape.heads * dims + kv_head * width + i % heads_per_row * dims;
-    for (size_t d = 0; d < dims; ++d) to[d] = scratch.out[i * value_stride + d] / scratch.sum[i];
+}
+
+void TileAttention::attend(size_t kv_head, float* ahead, AttentionScratch& scratch) const {
+  scratch.chunk.resize(result_floats());
+  scratch.out.assign(vectors_ * value_stride_, 0.0f);
+  scratch.maximum.assign(vectors_, -std::numeric_limits<float>::infinity());
+  scratch.sum.assign(vectors_, 0.0f);
+  gather_queries(kv_head, scratch);
+  for (size_t chunk = 0; chunk < chunks_ahead(); ++chunk) {
+    float* place = ahead ? ahead + chunk * result_floats() : scratch.chunk.data();
+    if (!ahead) compute_straight(kv_head, chunk, place, scratch);
+    fold(results_at(place), 0, vectors_, scratch);
+  }
+  if (straight_end_ * attention_chunk < most_visible_) attend_branches(kv_head, scratch);
+  const size_t dims = shape_.head_dim, width = heads_per_row_ * dims;
+  for (size_t i = 0; i < vectors_; ++i) {
+    float* to = out_ + i / heads_per_row_ * shape_.heads * dims + kv_head * width + i % heads_per_row_ * dims;
+    for (size_t d = 0; d < dims; ++d) to[d] = scratch.out[i * value_stride_ + d] / scratch.sum[i];
   }
 }
 

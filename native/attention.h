@@ -29,7 +29,7 @@ struct RowView {
 
 // What one thread needs while it attends.
 struct AttentionScratch {
-  std::vector<float> query, scores, chunk_out, out, maximum, sum;
+  std::vector<float> query, scores, chunk, out, maximum, sum;
   std::vector<uint16_t> branch_keys, branch_values;
 };
 
@@ -50,9 +50,44 @@ struct AttentionShape {
   size_t first_visible(const RowView& row) const { return window && row.visible() > window ? row.visible() - window : 0; }
 };
 
-// Attends the rows of a tile with the query heads of one key-value head. Queries are scaled already. Row r, head h lie
-// at queries[r * query_stride + h * head_dim] and out[r * heads * head_dim + h * head_dim].
-void attend(const KernelTable& kernels, const AttentionShape& shape, size_t kv_head, const RowView* rows, size_t count, const float* queries,
-            size_t query_stride, float* out, AttentionScratch& scratch);
+// The attention of a tile's rows in one layer. Queries are scaled already. Row r, head h lie at
+// queries[r * query_stride + h * head_dim] and out[r * heads * head_dim + h * head_dim].
+class TileAttention {
+ public:
+  TileAttention(const KernelTable& kernels, const AttentionShape& shape, const RowView* rows, size_t count, const float* queries, size_t query_stride,
+                float* out);
+
+  // Chunks that all rows find in the cache itself, and the floats that the results of one of them take. Threads may
+  // compute them in any order, ahead of `attend`, which folds them in theirs.
+  size_t chunks_ahead() const { return straight_end_ - first_chunk_; }
+  size_t result_floats() const { return vectors_ * (2 + value_stride_); }
+  void compute_ahead(size_t kv_head, size_t chunk, float* results, AttentionScratch& scratch) const;
+
+  // Attends with the query heads of one key-value head. `ahead` holds the results of all chunks ahead; null: none.
+  void attend(size_t kv_head, float* ahead, AttentionScratch& scratch) const;
+
+ private:
+  struct Results {
+    float *maximum, *sum, *out;
+  };
+
+  Results results_at(float* place) const { return {place, place + vectors_, place + 2 * vectors_}; }
+  void gather_queries(size_t kv_head, AttentionScratch& scratch) const;
+  void compute_straight(size_t kv_head, size_t chunk, float* results, AttentionScratch& scratch) const;
+  void compute(size_t kv_head, const RowView& past, size_t begin, size_t end, size_t first, size_t count, const Results& results,
+               AttentionScratch& scratch) const;
+  void fold(const Results& results, size_t first, size_t count, AttentionScratch& scratch) const;
+  void attend_branches(size_t kv_head, AttentionScratch& scratch) const;
+
+  const KernelTable& kernels_;
+  const AttentionShape& shape_;
+  const RowView* rows_;
+  size_t count_;
+  const float* queries_;
+  size_t query_stride_;
+  float* out_;
+  size_t heads_per_row_, vectors_, value_stride_;
+  size_t most_visible_ = 0, first_chunk_ = 0, straight_end_ = 0;  // chunks are counted from position 0
+};
 
 }  // namespace borrador

@@ -14,6 +14,7 @@ namespace borrador {
 namespace {
 
 constexpr size_t slice_limit = 256;   // rows that go through the layers together
+constexpr size_t fair_items = 4;       // of attention for each thread; with fewer, chunks are spread over the threads
 constexpr size_t attention_rows = 8;  // rows of one sequence that are attended together
 constexpr size_t piece_bytes = 65536; // weights a thread takes at a time
 constexpr size_t groups_per_piece = 64;
@@ -268,7 +269,6 @@ void Transformer::rotate_tables() {
 
 void Transformer::attention_block(size_t index) {
   const Layer& layer = layers_[index];
-  const size_t queries = layer.query.padded_rows();
   const Job projections[] = {
       {&layer.query, query_.as<float>(), slice_rows_}, {&layer.key, key_.as<float>(), slice_rows_}, {&layer.value, value_.as<float>(), slice_rows_}};
   normalise_rows(layer.attention_norm, layer.query.quantised() || layer.key.quantised() || layer.value.quantised());
@@ -276,15 +276,7 @@ void Transformer::attention_block(size_t index) {
   threads_->pool.for_range(slice_rows_, 1, [&](size_t from, size_t to, size_t) {
     for (size_t row = from; row < to; ++row) position_row(layer, index, row);
   });
-  const AttentionShape shape{index, shape_.heads, shape_.kv_heads, shape_.head_dim, shape_.layers[index].window, shape_.attention_soft_cap};
-  threads_->pool.for_range(tiles_.size() * shape_.kv_heads, 1, [&](size_t from, size_t to, size_t thread) {
-    for (size_t item = from; item < to; ++item) {
-      const RowTile& tile = tiles_[item / shape_.kv_heads];
-      attend(kernels_, shape, item % shape_.kv_heads, views_.data() + slice_begin_ + tile.begin, tile.end - tile.begin,
-             query_.as<float>() + tile.begin * queries, queries, attended_.as<float>() + tile.begin * layer.attention_output.columns,
-             scratch_[thread]);
-    }
-  });
+  attend_rows(index);
   if (layer.attention_output.quantised()) quantise_rows(attended_.as<float>(), layer.attention_output.columns, slice_rows_);
   const Job output[] = {{&layer.attention_output, delta_.as<float>(), slice_rows_}};
   multiply(output, attended_.as<float>());
@@ -295,6 +287,46 @@ void Transformer::attention_block(size_t index) {
 void Transformer::position_head(float* head, const std::vector<float>& norm, const float* table) const {
   if (!norm.empty()) kernels_.rms_norm(head, norm.data(), norm.size(), shape_.norm_epsilon, head);
   if (table) rotate(head, table, shape_.rope_dim / 2, shape_.rope_interleaved);
+}
+
+void Transformer::attend_rows(size_t index) {
+  const AttentionShape shape{index, shape_.heads, shape_.kv_heads, shape_.head_dim, shape_.layers[index].window, shape_.attention_soft_cap};
+  const size_t heads = shape_.kv_heads, query_stride = layers_[index].query.padded_rows(), width = shape_.heads * shape_.head_dim;
+  std::vector<TileAttention>& tiles = tile_attentions_;
+  tiles.clear();
+  for (const RowTile& tile : tiles_)
+    tiles.emplace_back(kernels_, shape, views_.data() + slice_begin_ + tile.begin, tile.end - tile.begin,
+                       query_.as<float>() + tile.begin * query_stride, query_stride, attended_.as<float>() + tile.begin * width);
+  const bool ahead = tiles.size() * heads < fair_items * threads() && plan_ahead();
+  if (ahead)
+    threads_->pool.for_range(ahead_items_.size(), 1, [&](size_t from, size_t to, size_t thread) {
+      for (size_t i = from; i < to; ++i) {
+        const AheadItem& item = ahead_items_[i];
+        tiles[item.tile].compute_ahead(item.kv_head, item.chunk, chunk_results_.data() + item.place, scratch_[thread]);
+      }
+    });
+  threads_->pool.for_range(tiles.size() * heads, 1, [&](size_t from, size_t to, size_t thread) {
+    for (size_t i = from; i < to; ++i)
+      tiles[i / heads].attend(i % heads, ahead ? chunk_results_.data() + ahead_begin_[i] : nullptr, scratch_[thread]);
+  });
+}
+
+// Lists the chunks that threads can compute ahead, where each tile and head has several of them.
+bool Transformer::plan_ahead() {
+  ahead_items_.clear();
+  ahead_begin_.clear();
+  size_t place = 0;
+  for (size_t tile = 0; tile < tile_attentions_.size(); ++tile) {
+    const TileAttention& attention = tile_attentions_[tile];
+    if (attention.chunks_ahead() < 2) return false;
+    for (size_t head = 0; head < shape_.kv_heads; ++head) {
+      ahead_begin_.push_back(place);
+      for (size_t chunk = 0; chunk < attention.chunks_ahead(); ++chunk, place += attention.result_floats())
+        ahead_items_.push_back({tile, head, chunk, place});
+    }
+  }
+  chunk_results_.resize(place);
+  return true;
 }
 
 // Bias, norm, rotation and scaling of one row's query; its key and value go into the cache.

@@ -116,6 +116,10 @@ class Transformer {
     float weight;
     size_t use;
   };
+  // A chunk of attention that is computed ahead, and where its results lie.
+  struct AheadItem {
+    size_t tile, kv_head, chunk, place;
+  };
   struct Use {
     size_t row, expert;
   };
@@ -130,6 +134,8 @@ class Transformer {
   void embed(const PassRows& rows, size_t begin);
   void rotate_tables();
   void attention_block(size_t index);
+  void attend_rows(size_t index);
+  bool plan_ahead();
   void ffn_block(const Layer& layer);
   void output_block(const PassRows& rows, size_t begin);
   void position_row(const Layer& layer, size_t index, size_t row);
@@ -165,6 +171,10 @@ class Transformer {
   std::vector<RowView> views_;
   std::vector<RowTile> tiles_;
   std::vector<AttentionScratch> scratch_;
+  std::vector<TileAttention> tile_attentions_;
+  std::vector<AheadItem> ahead_items_;
+  std::vector<size_t> ahead_begin_;  // by tile and head
+  std::vector<float> chunk_results_;
   size_t slice_begin_ = 0, slice_rows_ = 0;
   // The norm of a block's output that lies in delta_ and that state_ has not taken up yet; null where there is none.
   const std::vector<float>* pending_norm_ = nullptr;
