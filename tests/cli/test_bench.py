@@ -60,6 +60,16 @@ def test_changed_answer_ends_with_exit_code_5_and_names_the_token(
     assert "prompt qa-1 differs at token 2: plain 3, speculative 5" in result.err
 
 
+def test_prompt_that_is_too_long_is_told_before_anything_is_measured(
+    borrador: Borrador, scripted: ScriptedLLM, tmp_path: Path
+) -> None:
+    path = tmp_path / "prompts.jsonl"
+    path.write_text('{"id": "short", "prompt": "?"}\n{"id": "long", "prompt": "' + "word " * 64 + '"}\n')
+    result = borrador("bench", "--prompts", str(path))
+    assert (result.code, result.out, scripted.prompts) == (2, "", [])
+    assert "shorter than the context of 64 tokens, long has 64" in result.err
+
+
 @pytest.mark.parametrize(
     "words",
     [("--per-task", "0"), ("--prompts", "missing.jsonl"), ("--max-tokens", "0"), ("--draft-tokens", "2", "-d", "none")],

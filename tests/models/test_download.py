@@ -254,6 +254,20 @@ def test_a_file_is_hashed_once_and_again_when_it_changed(shop: Shop) -> None:
     assert len(hashed) == 2
 
 
+def test_a_file_in_a_read_only_folder_is_hashed_once(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise PermissionError
+
+    shop.models.mkdir()
+    shop.entry.path.write_bytes(shop.content)
+    monkeypatch.setattr(Path, "write_text", refuse)
+    hashed: list[str] = []
+    for _ in range(3):
+        resolve("tiny-model", progress=lambda done, total, label: hashed.append(label))
+    assert hashed == ["checking tiny-model"]
+    assert shop.leftovers() == ["tiny.gguf"]
+
+
 # Names -------------------------------------------------------------------------------------------------------------
 
 

@@ -16,7 +16,7 @@ from borrador.cli import options as opt
 from borrador.cli.output import error_console, make_table, print_json, print_table, standard_output
 from borrador.cli.prompt import as_messages
 from borrador.cli.run import open_llm
-from borrador.errors import VerificationError
+from borrador.errors import ContextLengthError, VerificationError
 from borrador.types import Completion, SamplingParams
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def bench(
     chosen = load_prompts(prompts or DEFAULT_PROMPTS, per_task)
     output = standard_output()
     with open_llm(model, config, quiet=quiet) as llm:
+        _require_room(llm, chosen)
         pairs = tuple(_run(llm, chosen, params, quiet=quiet))
     report = summarise(pairs)
     print_table(tabulate(report), *describe_report(report))
@@ -60,6 +61,17 @@ def bench(
     output.flush()
     if (difference := describe_divergence(pairs)) is not None:
         raise VerificationError(difference, "This is a bug in borrador; please report it with the prompt.")
+
+
+def _require_room(llm: LLM, prompts: Sequence[BenchPrompt]) -> None:
+    """Refuse a prompt that is too long before anything is measured, not when its turn comes."""
+    for prompt in prompts:
+        tokens = len(llm.tokenize(as_messages(prompt.text, None)))
+        if tokens >= llm.context_length:
+            raise ContextLengthError(
+                f"a prompt must be shorter than the context of {llm.context_length} tokens, {prompt.id} has {tokens}",
+                "Choose a larger --context, or leave the prompt out.",
+            )
 
 
 def _run(llm: LLM, prompts: Sequence[BenchPrompt], params: SamplingParams, *, quiet: bool) -> Iterator[Pair]:

@@ -82,7 +82,7 @@ _ENTRIES = (
     ),
     CatalogueEntry(
         name="gemma3-270m",
-        description="Gemma 3 270M, Q4_K_M: a SentencePiece vocabulary; its family cannot be run yet",
+        description="Gemma 3 270M, Q4_K_M: not an assistant, it continues text (--raw)",
         file_name="gemma-3-270m-q4_k_m.gguf",
         size_bytes=253_113_024,
         sha256="a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",

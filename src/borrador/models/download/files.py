@@ -19,6 +19,7 @@ Progress: TypeAlias = Callable[[int, int, str], None]  # bytes done, bytes in al
 CHUNK_BYTES = 1 << 22
 _PARTIAL_PREFIX = ".partial-"
 _STALE_SECONDS = 24 * 3600
+_verified: set[str] = set()  # fingerprints; a note in the folder outlives the process, if it can be written
 
 
 def ignore_progress(done_bytes: int, total_bytes: int, label: str) -> None:
@@ -49,7 +50,8 @@ def is_verified(entry: CatalogueEntry, report: Callable[[int, int], None]) -> bo
     try:
         if entry.path.stat().st_size != entry.size_bytes:
             return False
-        if _read_note(entry) == _fingerprint(entry):
+        fingerprint = _fingerprint(entry)
+        if fingerprint in _verified or _read_note(entry) == fingerprint:
             return True
         if sha256_of(entry.path, report) != entry.sha256:
             return False
@@ -61,7 +63,8 @@ def is_verified(entry: CatalogueEntry, report: Callable[[int, int], None]) -> bo
 
 def note_verified(entry: CatalogueEntry) -> None:
     """Remember that the file as it is now was hashed and is right."""
-    with contextlib.suppress(OSError):  # a read-only folder only means that it is hashed again
+    _verified.add(_fingerprint(entry))
+    with contextlib.suppress(OSError):  # a read-only folder only means that the next process hashes it again
         _note_path(entry).write_text(_fingerprint(entry), encoding="ascii")
 
 
