@@ -87,6 +87,15 @@ def test_bad_model_file_is_one_sentence_and_exit_code_3(
     assert "bad.gguf" in result.err
 
 
+def test_raw_text_can_be_continued_although_the_chat_template_is_broken(borrador: Borrador, tmp_path: Path) -> None:
+    path = str(write_tiny_model(tmp_path / "tiny.gguf", metadata={"tokenizer.chat_template": "{% if %}"}))
+    assert borrador("run", "-n", "2", "--raw", "Hello", "-m", path).code == 0
+    result = borrador("run", "-n", "2", "Hello", "-m", path)
+    assert (result.code, result.out) == (3, "")
+    assert "the chat template cannot be read" in result.err
+    assert "--raw" in result.err
+
+
 @pytest.mark.parametrize("command", [("show",), ("rows", "-m"), ("run", "Hello", "-m")])
 def test_directory_is_not_a_model(borrador: Borrador, tmp_path: Path, command: tuple[str, ...]) -> None:
     result = borrador(*command, str(tmp_path))

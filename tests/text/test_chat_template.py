@@ -136,7 +136,7 @@ def test_a_message_that_breaks_a_rule_is_refused(messages: Any, message: str) ->
 )
 def test_what_is_no_template_is_a_model_error(source: str) -> None:
     with pytest.raises(ModelError, match=r"^the chat template cannot be read: [^\n]+$"):
-        ChatTemplate(source)
+        ChatTemplate(source).render(HELLO)
 
 
 def test_a_template_of_the_wrong_type_or_size_is_a_model_error() -> None:

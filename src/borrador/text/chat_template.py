@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from borrador.errors import ModelError, UsageError
@@ -26,7 +27,9 @@ Render = Callable[[dict[str, Any]], Iterator[str]]
 
 
 class ChatTemplate:
-    """A compiled chat template. Build it once per model; safe to use from several threads.
+    """A chat template. Build it once per model; safe to use from several threads.
+
+    It is compiled when it is first used, so that a model whose template is broken can still continue text.
 
     Args:
         source: the template, in jinja2's language. It is not trusted.
@@ -34,7 +37,7 @@ class ChatTemplate:
         time_limit_s: the longest a compilation or a rendering may take.
 
     Raises:
-        ModelError: the source is not a template.
+        ModelError: the source is too long.
     """
 
     def __init__(self, source: str, names: Mapping[str, str] | None = None, *, time_limit_s: float = 5.0) -> None:
@@ -42,16 +45,16 @@ class ChatTemplate:
             raise ModelError(
                 f"a chat template must have at most {MAX_TEMPLATE_CHARACTERS} characters, got {len(source)}", DAMAGED
             )
+        self._source = source
         self._names = dict(names or {})
         self._time_limit_s = time_limit_s
-        self._generate = _compile(source, time_limit_s)
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, Any], tokenizer: Tokenizer) -> ChatTemplate:
         """The template of a GGUF file; ChatML where it has none.
 
         Raises:
-            ModelError: it is not a template.
+            ModelError: it is not text, or too long.
         """
         source = metadata.get("tokenizer.chat_template", CHATML)
         if not isinstance(source, str):
@@ -69,7 +72,7 @@ class ChatTemplate:
 
         Raises:
             UsageError: a message breaks a rule, or the template refuses the conversation.
-            ModelError: the template fails, or tries to do what no template needs.
+            ModelError: it is not a template, or it fails, or tries to do what no template needs.
         """
         turns = [check_message(message, i) for i, message in enumerate(_check_list(messages), start=1)]
         variables = {
@@ -81,15 +84,20 @@ class ChatTemplate:
         }
         return self._render(variables, sum(len(turn["content"]) for turn in turns))
 
+    @cached_property
+    def _generate(self) -> Render:
+        return _compile(self._source, self._time_limit_s)
+
     def _render(self, variables: dict[str, Any], content_characters: int) -> str:
         from borrador.text.metering import Budget, working_on
         from borrador.text.sandbox import RefusalError
 
+        generate = self._generate
         limit = _SPARE_CHARACTERS + _CONTENT_COPIES * content_characters
         steps = _SPARE_STEPS + _STEPS_PER_CHARACTER * content_characters
         try:
             with working_on(Budget(steps, self._time_limit_s)):
-                return _collect(self._generate(variables), limit)
+                return _collect(generate(variables), limit)
         except RefusalError as refusal:
             raise UsageError(
                 f"the model's chat template refuses the conversation: {_one_line(refusal)}", "Change the messages."
