@@ -55,7 +55,7 @@ def dequantize(data: Bytes, stored_as: TensorFormat) -> Float32:
 
 
 class _Transformer:
-    """The decoder of `llama` and `qwen2`: RMS norms, rotary positions, grouped queries, SwiGLU."""
+    """The decoder of `llama`, `qwen2`, `qwen3` and `gemma3`: RMS norms, rotary positions, grouped queries, gates."""
 
     def __init__(self, file: GgufFile) -> None:
         self._file = file
@@ -69,36 +69,54 @@ class _Transformer:
         self._rope_base = file.number(f"{self._family}.rope.freq_base", 10000.0)
         self._rope_dim = file.integer(f"{self._family}.rope.dimension_count", self._head_dim)
         self._rope_factor = file.number(f"{self._family}.rope.scaling.factor", 1.0)
+        self._window = file.integer(f"{self._family}.attention.sliding_window", 0)
 
     def logits(self, tokens: NDArray[np.int64]) -> Float32:
         hidden = self._embed(tokens)
         for layer in range(self._layers):
-            hidden = hidden + self._attention(self._norm(hidden, f"blk.{layer}.attn_norm.weight"), layer)
-            hidden = hidden + self._feed_forward(self._norm(hidden, f"blk.{layer}.ffn_norm.weight"), layer)
+            block = f"blk.{layer}."
+            attended = self._attention(self._norm(hidden, block + "attn_norm.weight"), layer)
+            hidden = hidden + self._norm_if_any(attended, block + "post_attention_norm.weight")
+            output = self._feed_forward(self._norm(hidden, block + "ffn_norm.weight"), layer)
+            hidden = hidden + self._norm_if_any(output, block + "post_ffw_norm.weight")
         return self._output(self._norm(hidden, "output_norm.weight"))
 
     def _embed(self, tokens: NDArray[np.int64]) -> Float32:
         rows = [read_matrix(self._file, "token_embd.weight", slice(int(token), int(token) + 1)) for token in tokens]
-        return np.concatenate(rows)
+        embedded = np.concatenate(rows)
+        return embedded * np.float32(embedded.shape[1] ** 0.5) if self._family == "gemma3" else embedded
+
+    def _is_local(self, layer: int) -> bool:
+        """Five layers of Gemma 3 see a window and rotate faster, then one sees everything."""
+        return self._family == "gemma3" and self._window > 0 and layer % 6 != 5
 
     def _attention(self, hidden: Float32, layer: int) -> Float32:
         count = len(hidden)
         queries, keys, values = (
             self._project(hidden, f"blk.{layer}.attn_{part}").reshape(count, -1, self._head_dim) for part in "qkv"
         )
-        queries, keys = self._rotate(queries), self._rotate(keys)
-        future = np.triu(np.full((count, count), -np.inf, np.float32), 1)
+        queries = self._norm_if_any(queries, f"blk.{layer}.attn_q_norm.weight")
+        keys = self._norm_if_any(keys, f"blk.{layer}.attn_k_norm.weight")
+        queries, keys = (self._rotate(vectors, self._is_local(layer)) for vectors in (queries, keys))
+        hidden_positions = np.triu(np.full((count, count), -np.inf, np.float32), 1)
+        if self._is_local(layer):
+            hidden_positions += np.tril(np.full((count, count), -np.inf, np.float32), -self._window)
         attended = np.empty_like(queries)
         for head in range(self._heads):
             shared = head * self._kv_heads // self._heads
-            scores = queries[:, head] @ keys[:, shared].T / np.float32(self._head_dim**0.5) + future
+            scores = queries[:, head] @ keys[:, shared].T / np.float32(self._head_dim**0.5) + hidden_positions
             attended[:, head] = np.exp(_log_softmax(scores)) @ values[:, shared]
         return self._project(attended.reshape(count, -1), f"blk.{layer}.attn_output")
 
     def _feed_forward(self, hidden: Float32, layer: int) -> Float32:
         gate = self._project(hidden, f"blk.{layer}.ffn_gate")
         up = self._project(hidden, f"blk.{layer}.ffn_up")
-        return self._project(gate / (1 + np.exp(-gate)) * up, f"blk.{layer}.ffn_down")
+        return self._project(self._activate(gate) * up, f"blk.{layer}.ffn_down")
+
+    def _activate(self, gate: Float32) -> Float32:
+        if self._family == "gemma3":
+            return np.asarray(gate / 2 * (1 + np.tanh((2 / np.pi) ** 0.5 * (gate + 0.044715 * gate**3))), np.float32)
+        return np.asarray(gate / (1 + np.exp(-gate)))
 
     def _output(self, hidden: Float32) -> Float32:
         name = "output.weight" if "output.weight" in self._file.tensors else "token_embd.weight"
@@ -122,10 +140,14 @@ class _Transformer:
         normed: NDArray[np.float64] = hidden / np.sqrt(square + self._epsilon) * read_matrix(self._file, name)
         return normed.astype(np.float32)
 
-    def _rotate(self, vectors: Float32) -> Float32:
+    def _norm_if_any(self, hidden: Float32, name: str) -> Float32:
+        return self._norm(hidden, name) if name in self._file.tensors else hidden
+
+    def _rotate(self, vectors: Float32, is_local: bool) -> Float32:
         """Rotate each head's pairs by an angle that grows with the position and falls with the pair's index."""
         half = self._rope_dim // 2
-        frequencies = self._rope_base ** (-np.arange(half) / half) / self._rope_factor
+        base, factor = (10000.0, 1.0) if is_local else (self._rope_base, self._rope_factor)
+        frequencies = base ** (-np.arange(half) / half) / factor
         angles = np.arange(len(vectors))[:, None, None] * frequencies
         if self._family == "llama":  # neighbours are a pair
             first, second = slice(0, self._rope_dim, 2), slice(1, self._rope_dim, 2)

@@ -70,7 +70,7 @@ def all_logits(model: NativeModel, chunk: int, count: int = len(TOKENS)) -> Floa
     return np.concatenate(parts)
 
 
-@pytest.mark.parametrize("architecture", ["llama", "qwen2"])
+@pytest.mark.parametrize("architecture", ["llama", "qwen2", "qwen3", "gemma3"])
 @pytest.mark.parametrize("stored_as", [TensorFormat.F32, TensorFormat.F16, TensorFormat.BF16], ids=lambda f: f.name)
 @pytest.mark.parametrize("tied", [False, True])
 def test_logits_of_float_models_are_those_of_the_reference(
@@ -257,3 +257,18 @@ def test_real_models_stay_close_to_float32(name: str, divergence: float, model_p
     expected = reference_logits(path, tokens)
     assert kl_divergence(expected, found).mean() < divergence
     assert (expected.argmax(-1) == found.argmax(-1)).mean() > 0.955
+
+
+@pytest.mark.real_model
+def test_a_real_gemma3_stays_close_to_float32_beyond_its_window(model_path: Callable[[str], Path]) -> None:
+    from borrador.text.tokenizer import Tokenizer
+
+    path = model_path("gemma3-270m")
+    loaded = NativeModel.load(path)
+    text = (Path(__file__).parents[2] / "LICENSE").read_text(encoding="utf-8")
+    tokens = Tokenizer.from_metadata(loaded.metadata).encode_prompt(text, specials=False)[:700]
+    assert max(loaded.config.windows) < len(tokens)
+    found = loaded.open(700).forward(Rows.chain(tokens))
+    expected = reference_logits(path, tokens)
+    assert kl_divergence(expected, found).mean() < 0.0035
+    assert (expected.argmax(-1) == found.argmax(-1)).mean() > 0.965
