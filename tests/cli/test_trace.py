@@ -6,7 +6,7 @@ import pytest
 from tests.cli.conftest import Borrador
 from tests.cli.scripted_llm import ANSWER, PIECES, ROUNDS, ScriptedLLM, make_round
 
-from borrador.cli.trace import ASCII_MARKS, UNICODE_MARKS, Marks, describe_round, quote
+from borrador.cli.trace import ASCII_MARKS, UNICODE_MARKS, Marks, describe_round, drafter_width, quote
 from borrador.types import RoundRecord
 
 
@@ -16,6 +16,17 @@ def describe(record: RoundRecord, marks: Marks = UNICODE_MARKS) -> str:
 
 def test_plain_round_shows_the_targets_token() -> None:
     assert describe(ROUNDS[0]) == 'round   1  none     = "The"'
+
+
+@pytest.mark.parametrize(
+    ("drafters", "width"), [([], 8), (["lookup"], 8), (["lookup", "qwen2.5-coder-0.5b"], 18), (["/models/" * 9], 24)]
+)
+def test_tokens_stand_below_each_other_whoever_drafted_them(drafters: list[str], width: int) -> None:
+    assert drafter_width(drafters) == width
+    for name in ("none", *drafters):
+        record = replace(ROUNDS[1], draft=replace(ROUNDS[1].draft, drafter=name))
+        line = describe_round(record, PIECES.__getitem__, width=width).plain
+        assert line.index("✓") == len("round   2  ") + width + 1
 
 
 def test_miss_shows_what_the_target_wrote_instead() -> None:

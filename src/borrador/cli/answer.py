@@ -44,12 +44,12 @@ def stream_text(event: GenerationEvent) -> None:
         output.flush()
 
 
-def show_rounds(console: Console, piece: Piece, marks: Marks) -> Show:
+def show_rounds(console: Console, piece: Piece, marks: Marks, width: int) -> Show:
     """A view that prints each finished round."""
 
     def show(event: GenerationEvent) -> None:
         if event.record is not None:
-            console.print(describe_round(event.record, piece, marks))
+            console.print(describe_round(event.record, piece, marks, width))
 
     return show
 

@@ -13,7 +13,7 @@ from borrador.cli.answer import Answer, Show, answer_as_json, describe_stats, sh
 from borrador.cli.models import find_model
 from borrador.cli.output import encodes, error_console, print_json, print_wrapped, share_a_screen, standard_output
 from borrador.cli.prompt import as_messages, read_prompt, require_utf8
-from borrador.cli.trace import ASCII_MARKS, UNICODE_MARKS, describe_marks
+from borrador.cli.trace import ASCII_MARKS, UNICODE_MARKS, describe_marks, drafter_width
 from borrador.config import EngineConfig
 from borrador.draft.registry import BUILT_IN, expand_specs
 from borrador.errors import UsageError
@@ -68,11 +68,12 @@ def run(
     question = read_prompt(prompt)
     with open_llm(model, config, quiet=quiet) as llm:
         request = question if raw else as_messages(question, system)
+        rounds = [_trace_view(llm, config)] if trace else []
         if json:
             setup = {"model": model, "draft": list(config.draft)}
-            interrupted = _write_json(llm, request, params, trace=trace, setup=setup)
+            interrupted = _write_json(llm, request, params, rounds, setup)
         else:
-            interrupted = _write_text(llm, request, params, trace=trace, quiet=quiet)
+            interrupted = _write_text(llm, request, params, rounds, quiet=quiet)
     if interrupted:
         raise KeyboardInterrupt
 
@@ -87,13 +88,13 @@ def open_llm(model: str, config: EngineConfig, *, quiet: bool) -> LLM:
     return load(model, config.draft, threads=config.threads, context=config.context, draft_tokens=config.draft_tokens)
 
 
-def _write_text(llm: LLM, request: Prompt, params: SamplingParams, *, trace: bool, quiet: bool) -> bool:
+def _write_text(llm: LLM, request: Prompt, params: SamplingParams, rounds: list[Show], *, quiet: bool) -> bool:
     """Write the answer and the footer; True where the user stopped it."""
     answer = Answer()
-    held_back = trace and share_a_screen()
+    held_back = bool(rounds) and share_a_screen()
     views: list[Show] = [] if held_back else [stream_text]
     with llm.stream(request, params) as stream:
-        interrupted = _follow(stream, answer, views + _trace_views(llm, trace))
+        interrupted = _follow(stream, answer, views + rounds)
         stats = stream.stats
     _end_text(answer.text, held_back)
     if not quiet:
@@ -101,11 +102,13 @@ def _write_text(llm: LLM, request: Prompt, params: SamplingParams, *, trace: boo
     return interrupted
 
 
-def _write_json(llm: LLM, request: Prompt, params: SamplingParams, *, trace: bool, setup: Mapping[str, Any]) -> bool:
+def _write_json(
+    llm: LLM, request: Prompt, params: SamplingParams, rounds: list[Show], setup: Mapping[str, Any]
+) -> bool:
     """Write the answer as one object, which holds the statistics too; True where the user stopped it."""
     answer = Answer()
     with llm.stream(request, params) as stream:
-        interrupted = _follow(stream, answer, _trace_views(llm, trace))
+        interrupted = _follow(stream, answer, rounds)
         stats = stream.stats
     print_json(answer_as_json(answer, stats, params, setup))
     return interrupted
@@ -123,13 +126,12 @@ def _follow(stream: AnswerStream, answer: Answer, views: list[Show]) -> bool:
     return False
 
 
-def _trace_views(llm: LLM, trace: bool) -> list[Show]:
-    if not trace:
-        return []
+def _trace_view(llm: LLM, config: EngineConfig) -> Show:
+    """A view that prints every round; the marks are explained first."""
     console = error_console()
     marks = UNICODE_MARKS if encodes(sys.stderr, UNICODE_MARKS.all) else ASCII_MARKS
     print_wrapped(console, describe_marks(marks))
-    return [show_rounds(console, llm.token_text, marks)]
+    return show_rounds(console, llm.token_text, marks, drafter_width(expand_specs(config.draft)))
 
 
 def _end_text(text: str, held_back: bool) -> None:

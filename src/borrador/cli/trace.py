@@ -12,6 +12,9 @@ from borrador.types import RoundRecord
 
 Piece = Callable[[int], str]
 
+_MIN_NAME_WIDTH = 8
+_MAX_NAME_WIDTH = 24
+
 
 @dataclass(frozen=True, slots=True)
 class Marks:
@@ -52,15 +55,23 @@ def describe_marks(marks: Marks) -> Text:
     )
 
 
-def describe_round(record: RoundRecord, piece: Piece, marks: Marks = UNICODE_MARKS) -> Text:
+def drafter_width(drafters: Iterable[str]) -> int:
+    """The width of the column that holds their names; a longer name, such as a path, is shown by its end."""
+    return min(max([_MIN_NAME_WIDTH, *map(len, drafters)]), _MAX_NAME_WIDTH)
+
+
+def describe_round(
+    record: RoundRecord, piece: Piece, marks: Marks = UNICODE_MARKS, width: int = _MIN_NAME_WIDTH
+) -> Text:
     """One line for one round.
 
     Args:
         record: the round.
         piece: the text of a token.
         marks: signs to use.
+        width: of the drafter's name.
     """
-    line = Text(f"round {record.number:>3}  {record.draft.drafter:<8}")
+    line = Text(f"round {record.number:>3}  {record.draft.drafter[-width:]:<{width}}")
     accepted, missed, untested = _sort_proposed(record)
     own = record.verdict.next_token
     count = len(record.committed)
