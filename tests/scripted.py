@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from borrador.draft.protocol import Drafter
+from borrador.draft.protocol import Drafter, GoOn, Price, always
 from borrador.engine.llm import LLM
 from borrador.models.scripted import ScriptedModel
 from borrador.text.tokenizer import Tokenizer
@@ -61,10 +61,13 @@ class OracleDrafter:
         self.open_sessions += 1
         return self
 
-    def step_seconds(self) -> float:
-        return 0.0
+    def price(self) -> Price:
+        return Price()
 
-    def propose(self, context: Sequence[int], budget: int) -> Draft:
+    def unread(self, context: Sequence[int]) -> int:
+        return 0
+
+    def propose(self, context: Sequence[int], budget: int, go_on: GoOn = always) -> Draft:
         tokens = tuple(self.continuation(context))
         return Draft(tokens=tokens[:budget] if self.obedient else tokens, drafter=self.name)
 

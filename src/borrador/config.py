@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,8 @@ class EngineConfig:
     """What `borrador.load` can be told; checked when built.
 
     Args:
-        draft: drafters to use: `none`, `lookup`, `auto`, or a model's name or path; a comma list counts as several.
+        draft: drafters to use: `none`, `lookup`, `auto`, or a model's name or path; a comma list counts as several,
+            unless it is the path of a file.
         threads: threads for the matrix work; None takes the cores this process may use.
         context: the most tokens of prompt and answer together; None takes the model's own limit, at most 4096.
         draft_tokens: the number of tokens drafted each round, from 0 to 64; None lets measured costs decide.
@@ -45,7 +47,8 @@ def _split(specs: Any) -> Iterator[str]:
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         raise UsageError(f"draft must be a name or a list of names, got {specs!r:.80}", "For plain decoding say none.")
     for name in names:
-        yield from (part.strip() for part in name.split(","))
+        is_file = os.path.isfile(name)  # noqa: PTH113 (unlike Path.is_file it takes names of any length)
+        yield from (name,) if is_file else (part.strip() for part in name.split(","))
 
 
 def _require_optional_integer(name: str, value: object, low: int, high: int) -> None:

@@ -92,12 +92,27 @@ class Draft:
         q: for drafts sampled from a distribution, γ x vocabulary probabilities that the tokens were really
             drawn from; None where each token was certain (a point mass).
         drafter: the name of the drafter that proposed it.
+        confidence: per token the drafter's own belief, from 0 to 1, that it is right if those before it are; empty
+            where it has none. It need not be calibrated: how often a belief comes true is learnt.
     """
 
     tokens: tuple[int, ...] = ()
     parents: tuple[int, ...] | None = None
     q: Float32Array | None = None
     drafter: str = "none"
+    confidence: tuple[float, ...] = ()
+
+    def first(self, count: int) -> Draft:
+        """The draft of the first `count` tokens alone."""
+        if count >= len(self.tokens):
+            return self
+        return Draft(
+            tokens=self.tokens[:count],
+            parents=self.parents and self.parents[:count],
+            q=None if self.q is None else self.q[:count],
+            drafter=self.drafter,
+            confidence=self.confidence[:count],
+        )
 
 
 @dataclass(frozen=True, slots=True)

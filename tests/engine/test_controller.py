@@ -1,130 +1,328 @@
+"""Decisions in a world with a clock of its own: what passes and drafts cost, and who is right, is scripted."""
+
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 
-from borrador.engine.controller import LONGEST_DRAFT, Controller, FixedLength, Turn
+from borrador.draft.protocol import GoOn, Price, always
+from borrador.engine.controller import LONGEST_DRAFT, Controller, FixedLength, RequestPlan
+from borrador.engine.proposer import Desk
+from borrador.types import Draft, Verdict
+
+PASS_S = 0.020
+STEP_S = 0.008
+VOCABULARY = 10**9
 
 
 def flat(rows: int) -> float:
-    """A pass that costs 20 ms, and 2 % more for each further row."""
-    return 0.020 * (1 + 0.02 * (rows - 1))
+    """A pass that costs 20 ms, and 3 % more for each further row."""
+    return PASS_S * (1 + 0.03 * (rows - 1))
 
 
 def steep(rows: int) -> float:
     """A pass whose rows cost in full."""
-    return 0.020 * rows
+    return PASS_S * rows
 
 
-def make_controller(step_s: float = 0.006, cost=flat, prior: float = 0.7) -> Controller:  # type: ignore[no-untyped-def]
-    return Controller(cost, {"model": step_s}, {"model": prior})
+@dataclass
+class World:
+    """The target writes the numbers 0, 1, 2, ... and a pass takes `pass_s`."""
+
+    pass_s: Callable[[int], float] = flat
+    now: float = 0.0
+    length: int = 1
+    tokens_of_drafts: list[int] = field(default_factory=list)
+    drafter_of_rounds: list[str] = field(default_factory=list)
+
+    def clock(self) -> float:
+        return self.now
+
+    def play(self, plan: RequestPlan, drafters: Sequence[Clairvoyant], rounds: int, room: int = 10**6) -> float:
+        """Tokens per cost of a plain pass."""
+        start, length = self.now, self.length
+        for _ in range(rounds):
+            context = range(self.length)
+            draft = plan.draft(Desk({drafter.name: drafter for drafter in drafters}, context, VOCABULARY), room)
+            accepted = 0
+            while accepted < len(draft.tokens) and draft.tokens[accepted] == self.length + accepted:
+                accepted += 1
+            count = len(draft.tokens)
+            verdict = Verdict(
+                tuple(range(accepted)), self.length + accepted, 0 < accepted == count, min(accepted + 1, count)
+            )
+            self.now += self.pass_s(1 + count)
+            self.length += accepted + 1
+            plan.learn(draft, verdict, range(len(context), self.length))
+            self.tokens_of_drafts.append(count)
+            self.drafter_of_rounds.append(draft.drafter if count else "none")
+        return (self.length - length) * PASS_S / (self.now - start)
 
 
-def taught(controller: Controller, acceptance: float, rounds: int = 100, name: str = "model") -> Controller:
-    generator = np.random.default_rng(0)
-    for _ in range(rounds):
-        accepted = 0
-        while accepted < 4 and generator.random() < acceptance:
-            accepted += 1
-        controller.observe(name, min(accepted + 1, 4), accepted)
-    return controller
+@dataclass
+class Clairvoyant:
+    """Right with the probability `rate`, which it knows; each token takes `step_s` of the world's time."""
+
+    world: World
+    rate: Callable[[int], float]
+    name: str = "model"
+    step_s: float = STEP_S
+    reading_s: float = 0.0
+    drawn: bool = False
+    confidence: Callable[[int], float] | None = None
+    read: int = 0
+    generator: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+
+    @property
+    def price(self) -> Price:
+        return Price(self.step_s, self.reading_s)
+
+    def propose(self, context: Sequence[int], budget: int, go_on: GoOn = always) -> Draft:
+        self.world.now += self.unread(context) * self.reading_s
+        self.read = len(context)
+        tokens: list[int] = []
+        confidence: list[float] = []
+        while len(tokens) < budget:
+            position = len(context) + len(tokens)
+            self.world.now += self.step_s
+            tokens.append(position if self.generator.random() < self.rate(position) else position + 1)
+            confidence.append((self.confidence or self.rate)(position))
+            if not go_on(confidence[-1]):
+                break
+        return Draft(
+            tokens=tuple(tokens),
+            q=np.ones((len(tokens), 1), np.float32) if self.drawn else None,
+            drafter=self.name,
+            confidence=tuple(confidence),
+        )
+
+    def unread(self, context: Sequence[int]) -> int:
+        return len(context) - self.read
+
+    def observe(self, committed: Sequence[int]) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
 
 
-def budgets(controller: Controller, limit: int = 64) -> list[Turn]:
-    return list(controller.plan(limit))
+def constant(value: float) -> Callable[[int], float]:
+    return lambda _position: value
 
 
-def test_the_length_maximises_tokens_per_second() -> None:
-    controller = taught(make_controller(), 0.8)
-    rate = controller.acceptance("model")
-    assert rate == pytest.approx(0.8, abs=0.08)
-    speeds = {
-        length: sum(rate**i for i in range(length + 1)) / (flat(1 + length) + length * 0.006)
+def controller_for(world: World, *drafters: Clairvoyant) -> Controller:
+    return Controller(world.pass_s, {drafter.name: drafter.price for drafter in drafters}, world.clock)
+
+
+def best_fixed_gain(rate: float, step_s: float = STEP_S, pass_s: Callable[[int], float] = flat) -> float:
+    return max(
+        sum(rate**i for i in range(length + 1)) * PASS_S / (pass_s(1 + length) + length * step_s)
         for length in range(LONGEST_DRAFT + 1)
-    }
-    assert budgets(controller) == [Turn("model", max(speeds, key=speeds.__getitem__))]
+    )
 
 
-def test_better_drafters_may_draft_more() -> None:
-    lengths = [budgets(taught(make_controller(), rate))[0].budget for rate in (0.4, 0.7, 0.95)]
-    assert lengths == sorted(lengths)
-    assert lengths[0] < lengths[2]
+@pytest.mark.parametrize("rate", [0.5, 0.7, 0.8, 0.9, 0.97])
+def test_no_fixed_draft_length_is_much_faster(rate: float) -> None:
+    world = World()
+    drafter = Clairvoyant(world, constant(rate))
+    plan = controller_for(world, drafter).open()
+    world.play(plan, [drafter], 100)
+    assert world.play(plan, [drafter], 3000) > 0.97 * best_fixed_gain(rate)
+
+
+def test_known_doubt_ends_a_draft_and_beats_every_fixed_length() -> None:
+    def rate(position: int) -> float:
+        return 0.4 if position % 6 == 0 else 0.98
+
+    world = World()
+    drafter = Clairvoyant(world, rate)
+    plan = controller_for(world, drafter).open()
+    world.play(plan, [drafter], 200)
+
+    def fixed_gain(length: int) -> float:
+        other = World()
+        fixed = Clairvoyant(other, rate)
+        return other.play(FixedLength((fixed.name,), length), [fixed], 2000)  # type: ignore[arg-type]
+
+    assert world.play(plan, [drafter], 2000) > 1.03 * max(fixed_gain(length) for length in range(1, 8))
+
+
+def test_confidence_is_calibrated_by_what_is_accepted() -> None:
+    world = World()
+    boaster = Clairvoyant(world, constant(0.3), confidence=constant(0.97))
+    plan = controller_for(world, boaster).open()
+    world.play(plan, [boaster], 200)
+    assert world.play(plan, [boaster], 1000) > 0.96
+    modest = Clairvoyant(world, constant(0.95), name="modest", confidence=constant(0.4))
+    plan = controller_for(world, modest).open()
+    world.play(plan, [modest], 100)
+    assert world.play(plan, [modest], 1000) > 0.95 * best_fixed_gain(0.95)
+
+
+def test_an_always_wrong_drafter_costs_under_five_percent_after_64_rounds() -> None:
+    for confidence in (0.1, 0.6, 0.99):
+        world = World()
+        drafter = Clairvoyant(world, constant(0.0), confidence=constant(confidence))
+        plan = controller_for(world, drafter).open()
+        assert world.play(plan, [drafter], 64) > 0.93
+        assert world.play(plan, [drafter], 64) > 0.95
+        assert world.play(plan, [drafter], 2000) > 0.99
+
+
+def test_a_drafter_that_is_wrong_in_every_request_is_not_believed_again_in_each() -> None:
+    world = World()
+    drafter = Clairvoyant(world, constant(0.0), confidence=constant(0.9))
+    controller = controller_for(world, drafter)
+    for _ in range(4):
+        world.play(controller.open(), [drafter], 32)
+    assert world.play(controller.open(), [drafter], 32) > 0.97
+
+
+def test_trials_become_rarer_while_they_are_in_vain() -> None:
+    world = World()
+    drafter = Clairvoyant(world, constant(0.0), confidence=constant(0.9))
+    world.play(controller_for(world, drafter).open(), [drafter], 2000)
+    rounds = [number for number, tokens in enumerate(world.tokens_of_drafts) if tokens]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(rounds)]
+    assert gaps[-1] > 150
+    assert gaps[-1] > 4 * next(gap for gap in gaps if gap > 1)
+
+
+@pytest.mark.parametrize("wrong_rounds", [100, 3000])
+def test_a_drafter_that_becomes_right_is_used_again_within_600_rounds(wrong_rounds: int) -> None:
+    world = World()
+    drafter = Clairvoyant(world, constant(0.0), confidence=constant(0.9))
+    plan = controller_for(world, drafter).open()
+    world.play(plan, [drafter], wrong_rounds)
+    drafter.rate = constant(0.9)
+    world.play(plan, [drafter], 600)
+    world.tokens_of_drafts.clear()
+    assert world.play(plan, [drafter], 200) > 0.9 * best_fixed_gain(0.9)
+    assert world.tokens_of_drafts.count(0) < 10
+
+
+def test_a_change_of_the_text_is_followed_in_both_directions() -> None:
+    world = World()
+    drafter = Clairvoyant(world, lambda position: 0.95 if position // 400 % 2 else 0.35)
+    plan = controller_for(world, drafter).open()
+    world.play(plan, [drafter], 1500)
+    assert world.play(plan, [drafter], 3000) > 1.15
 
 
 def test_nothing_is_drafted_where_rows_cost_in_full() -> None:
-    assert budgets(make_controller(cost=steep)) == []
+    world = World(pass_s=steep)
+    drafter = Clairvoyant(world, constant(0.6))
+    assert world.play(controller_for(world, drafter).open(), [drafter], 200) > 0.98
+
+
+def test_the_first_draft_is_made_at_once_even_where_measured_costs_promise_little() -> None:
+    world = World(pass_s=lambda rows: PASS_S * (1 + 0.15 * (rows - 1)))
+    drafter = Clairvoyant(world, constant(0.9), step_s=0.014)
+    plan = controller_for(world, drafter).open()
+    assert plan.gain("model") < 1.02
+    world.play(plan, [drafter], 1)
+    assert world.tokens_of_drafts[0] > 0
+
+
+def test_prices_are_corrected_by_what_drafting_really_takes() -> None:
+    world = World()
+    drafter = Clairvoyant(world, constant(0.6))
+    controller = Controller(flat, {"model": Price(0.001)}, world.clock)
+    drafter.step_s = 0.018
+    plan = controller.open()
+    world.play(plan, [drafter], 100)
+    assert world.play(plan, [drafter], 500) > 0.97
 
 
 def test_the_room_left_limits_the_draft() -> None:
-    controller = taught(make_controller(), 0.95)
-    assert budgets(controller, 2) == [Turn("model", 2)]
-    assert budgets(controller, 0) == []
+    world = World()
+    drafter = Clairvoyant(world, constant(0.99))
+    world.play(controller_for(world, drafter).open(), [drafter], 20, room=2)
+    assert max(world.tokens_of_drafts) == 2
 
 
-def test_the_most_promising_drafter_is_asked_first() -> None:
-    controller = Controller(flat, {"lookup": 0.0, "model": 0.006}, {"lookup": 0.5, "model": 0.7})
-    taught(controller, 0.1, name="lookup")
-    taught(controller, 0.9, name="model")
-    assert [turn.drafter for turn in controller.plan(16)] == ["model", "lookup"]
+def test_free_tokens_are_verified_while_their_rows_pay() -> None:
+    world = World()
+    drafter = Clairvoyant(world, constant(0.9), name="copies", step_s=0.0)
+    plan = controller_for(world, drafter).open()
+    draft = plan.draft(Desk({"copies": drafter}, range(8), VOCABULARY), 100)
+    speeds = [sum(0.9**i for i in range(length + 1)) / flat(1 + length) for length in range(LONGEST_DRAFT + 1)]
+    assert len(draft.tokens) == int(np.argmax(speeds))
 
 
-def simulate(controller: Controller, rates: list[float]) -> tuple[float, int]:
-    """Seconds and tokens of one round for each acceptance rate."""
-    generator = np.random.default_rng(1)
-    seconds, tokens = 0.0, 0
-    for rate in rates:
-        turns = controller.plan(64)
-        budget = turns[0].budget if turns else 0
-        accepted = 0
-        while accepted < budget and generator.random() < rate:
-            accepted += 1
-        if turns:
-            controller.observe("model", min(accepted + 1, budget), accepted)
-        seconds += flat(1 + budget) + budget * 0.006
-        tokens += accepted + 1
-    return seconds, tokens
+def test_free_drafts_that_are_not_used_are_judged_by_what_was_written() -> None:
+    world = World()
+    drafter = Clairvoyant(world, constant(0.0), name="copies", step_s=0.0, confidence=constant(0.7))
+    plan = controller_for(world, drafter).open()
+    world.play(plan, [drafter], 100)
+    assert world.play(plan, [drafter], 200) == pytest.approx(1.0)
+    drafter.rate = constant(0.95)
+    world.play(plan, [drafter], 60)
+    assert world.play(plan, [drafter], 200) > 0.95 * best_fixed_gain(0.95, 0.0)
 
 
-def test_a_drafter_that_is_always_wrong_costs_under_five_percent_after_64_rounds() -> None:
-    controller = make_controller()
-    simulate(controller, [0.0] * 64)
-    seconds, tokens = simulate(controller, [0.0] * 512)
-    assert seconds / tokens < 1.05 * flat(1)
+def test_copies_are_taken_where_they_promise_more_and_the_model_elsewhere() -> None:
+    world = World()
+
+    def copied(position: int) -> float:
+        return 0.95 if position // 30 % 2 else 0.05
+
+    copies = Clairvoyant(world, copied, name="copies", step_s=0.0)
+    model = Clairvoyant(world, constant(0.8))
+    plan = controller_for(world, copies, model).open()
+    both = world.play(plan, [copies, model], 1500)
+    assert {"copies", "model"} <= set(world.drafter_of_rounds[-200:])
+    for alone in (copies, model):
+        other = World()
+        drafter = Clairvoyant(other, alone.rate, alone.name, alone.step_s)
+        assert both > 1.03 * other.play(controller_for(other, drafter).open(), [drafter], 1500)
 
 
-def test_an_abandoned_drafter_is_probed_and_comes_back() -> None:
-    controller = make_controller()
-    simulate(controller, [0.0] * 200)
-    assert budgets(controller) == []
-    seconds, tokens = simulate(controller, [0.95] * 600)
-    assert seconds / tokens < 0.75 * flat(1)
+def test_a_long_prompt_is_not_read_for_a_short_answer() -> None:
+    for prompt, room, is_read in ((1000, 40, False), (1000, 10**6, False), (40, 40, True)):
+        world = World(length=prompt)
+        drafter = Clairvoyant(world, constant(0.8), reading_s=0.06 * PASS_S)
+        world.play(controller_for(world, drafter).open(), [drafter], 10, room)
+        assert bool(drafter.read) == is_read
 
 
-def test_probes_back_off() -> None:
-    controller = make_controller()
-    simulate(controller, [0.0] * 20)
-    probes = []
-    for number in range(300):
-        if controller.plan(16):
-            probes.append(number)
-            controller.observe("model", 1, 0)
-    gaps = [later - earlier for earlier, later in itertools.pairwise(probes)]
-    assert gaps == [33, 65, 129]
+def test_a_long_answer_makes_up_for_a_long_prompt() -> None:
+    world = World(length=1000)
+    drafter = Clairvoyant(world, constant(0.9), reading_s=0.04 * PASS_S)
+    plan = controller_for(world, drafter).open()
+    world.play(plan, [drafter], 600)
+    assert drafter.read > 1000
 
 
-def test_empty_drafts_teach_nothing() -> None:
-    controller = make_controller()
-    before = controller.acceptance("model")
-    controller.observe("none", 0, 0)
-    controller.observe("model", 0, 0)
-    assert controller.acceptance("model") == before
+def test_drawn_tokens_are_never_left_out() -> None:
+    world = World()
+    drafter = Clairvoyant(world, constant(0.0), drawn=True, confidence=constant(0.01))
+    plan = controller_for(world, drafter).open()
+    world.play(plan, [drafter], 3)
+    assert min(world.tokens_of_drafts) >= 1
 
 
-def test_a_fixed_length_is_kept_within_the_room() -> None:
-    plan = FixedLength(("lookup", "model"), 5)
-    assert plan.plan(9) == [Turn("lookup", 5), Turn("model", 5)]
-    assert plan.plan(3) == [Turn("lookup", 3), Turn("model", 3)]
-    assert plan.plan(0) == ()
-    assert FixedLength(("lookup",), 0).plan(9) == ()
+def test_a_request_starts_with_what_earlier_ones_taught() -> None:
+    world = World()
+    drafter = Clairvoyant(world, constant(0.95))
+    controller = controller_for(world, drafter)
+    before = controller.open().gain("model")
+    world.play(controller.open(), [drafter], 200)
+    assert controller.open().gain("model") > before + 0.2
+
+
+def test_a_fixed_length_is_kept_within_the_room_and_the_first_draft_is_heard() -> None:
+    world = World()
+    silent = Clairvoyant(world, constant(1.0), name="silent")
+    silent.propose = lambda context, budget, go_on=always: Draft(drafter="silent")  # type: ignore[method-assign]
+    desk = Desk({"silent": silent, "model": Clairvoyant(world, constant(1.0))}, range(4), VOCABULARY)
+    plan = FixedLength(("silent", "model"), 5)
+    assert plan.draft(desk, 9).tokens == (4, 5, 6, 7, 8)
+    assert plan.draft(desk, 9).drafter == "model"
+    assert plan.draft(desk, 3).tokens == (4, 5, 6)
+    assert plan.draft(desk, 0) == Draft()
+    assert FixedLength(("model",), 0).draft(desk, 9) == Draft()

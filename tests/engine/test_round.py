@@ -11,7 +11,7 @@ from tests.scripted import END, VOCABULARY, OracleDrafter, ids, knows, letter_to
 
 from borrador.draft.lookup import LookupDrafter
 from borrador.draft.model import ModelDrafter
-from borrador.draft.protocol import Drafter, DraftSession
+from borrador.draft.protocol import Drafter, DraftSession, GoOn, always
 from borrador.engine.answer import Answer
 from borrador.engine.controller import FixedLength
 from borrador.engine.proposer import Proposer
@@ -135,7 +135,7 @@ def test_trees_are_verified_in_one_pass() -> None:
     plain = finish(make_state(model, params, end_ids=()))
 
     class TreeDrafter(OracleDrafter):
-        def propose(self, context: Sequence[int], budget: int) -> Draft:
+        def propose(self, context: Sequence[int], budget: int, go_on: GoOn = always) -> Draft:
             right = [*plain[len(context) - len(PROMPT) :], 0, 0][:2]
             wrong = (right[0] + 1) % VOCABULARY
             return Draft(tokens=(wrong, right[0], wrong, right[1]), parents=(-1, -1, 1, 1), drafter=self.name)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from borrador.draft.protocol import GoOn, Price, always
 from borrador.types import Draft, SamplingParams
 
-# One token alone matches nearly everywhere and says little; beyond six a longer match hardly predicts better.
+# One token alone matches nearly everywhere and says little. Longer matches than six are found by their last six tokens.
 SHORTEST_MATCH = 2
 LONGEST_MATCH = 6
+_LONGEST_COUNTED = 32
+_DOUBT = 1.2  # of a copy after a match of one token; a match of m tokens leaves 1/m of it
 
 
 class LookupDrafter:
@@ -19,8 +22,8 @@ class LookupDrafter:
     def open(self, _params: SamplingParams, /) -> LookupSession:
         return LookupSession()
 
-    def step_seconds(self) -> float:
-        return 0.0
+    def price(self) -> Price:
+        return Price()
 
     def close(self) -> None:
         pass
@@ -37,10 +40,11 @@ class LookupSession:
         self._sizes = range(longest, shortest - 1, -1)
         self._indexed = 0
 
-    def propose(self, context: Sequence[int], budget: int) -> Draft:
+    def propose(self, context: Sequence[int], budget: int, _go_on: GoOn = always) -> Draft:
         """Copy what followed the most recent earlier occurrence of the longest matching tail.
 
-        A copy that reaches the context's end goes on with itself, so that repetition is drafted in full.
+        A copy that reaches the context's end goes on with itself, so that repetition is drafted in full. Confidence
+        grows with the match, which grows by every copied token.
         """
         self._index(context)
         source = self._match(context)
@@ -50,7 +54,12 @@ class LookupSession:
         copied = list(context[source : source + budget])
         while len(copied) < budget:
             copied.append(copied[-period])
-        return Draft(tokens=tuple(copied), drafter="lookup")
+        matched = self._matched(context, source)
+        confidence = tuple(1.0 - _DOUBT / (matched + index) for index in range(budget))
+        return Draft(tokens=tuple(copied), drafter="lookup", confidence=confidence)
+
+    def unread(self, _context: Sequence[int]) -> int:
+        return 0
 
     def observe(self, committed: Sequence[int]) -> None:
         pass
@@ -72,3 +81,11 @@ class LookupSession:
                 if source is not None:
                     return source
         return None
+
+    def _matched(self, context: Sequence[int], source: int) -> int:
+        """How many tokens before `source` are those at the context's end."""
+        length = self._sizes[-1]
+        most = min(source, _LONGEST_COUNTED)
+        while length < most and context[source - 1 - length] == context[-1 - length]:
+            length += 1
+        return length

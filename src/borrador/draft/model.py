@@ -7,11 +7,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from borrador.draft.protocol import GoOn, Price, always
 from borrador.models.prefix import CachedSequence, common_prefix, prefill
-from borrador.models.target import Model, Rows
+from borrador.models.target import Model, Rows, Target
 from borrador.sampling.noise import FreshNoise, Noise
-from borrador.sampling.shaping import most_likely, seeded_choice, shape
+from borrador.sampling.shaping import most_likely, probability, seeded_choice, shape
 from borrador.types import Draft, Float32Array, SamplingParams
+
+_READING_ROWS = 32
 
 
 class ModelDrafter:
@@ -44,18 +47,17 @@ class ModelDrafter:
     def open(self, params: SamplingParams, /) -> ModelDraftSession:
         return ModelDraftSession(self, self._take(), params)
 
-    def step_seconds(self) -> float:
+    def price(self) -> Price:
+        """Times passes over one row and over many on an empty sequence: of each kind the fastest, since other programs
+        can only add time."""
         sequence = self._take()
         sequence.resume((0,))
-        rows = Rows.chain((0,))
-        seconds = []
-        for _ in range(6):
-            start = time.perf_counter()
-            sequence.target.forward(rows)
-            seconds.append(time.perf_counter() - start)
+        many = min(_READING_ROWS, sequence.target.context_length)
+        token_s = _fastest_pass(sequence.target, Rows.chain((0,)), repeats=6)
+        reading_s = _fastest_pass(sequence.target, Rows.chain((0,) * many, logits_from=many), repeats=2)
         sequence.settle(())
         self.give_back(sequence)
-        return min(seconds[1:])
+        return Price(token_s, reading_s / many)
 
     def close(self) -> None:
         self._idle.clear()
@@ -88,19 +90,30 @@ class ModelDraftSession:
         self._agreed = 0
         self._buffer = np.empty((0, drafter.vocabulary_size), np.float32)
 
-    def propose(self, context: Sequence[int], budget: int) -> Draft:
+    def propose(self, context: Sequence[int], budget: int, go_on: GoOn = always) -> Draft:
         budget = min(budget, self._target.context_length - len(context) + 1)
         if budget < 1 or not context:
             return Draft(drafter=self._drafter.name)
         logits = self._catch_up(context)
         q = self._laws(budget)
         tokens: list[int] = []
+        confidence: list[float] = []
         while True:
-            tokens.append(self._choose(logits, len(context) + len(tokens), None if q is None else q[len(tokens)]))
-            if len(tokens) == budget or tokens[-1] in self._drafter.end_ids:
-                q = None if q is None else q[: len(tokens)]
-                return Draft(tokens=tuple(tokens), q=q, drafter=self._drafter.name)
-            logits = self._feed(tokens[-1:])
+            count = len(tokens)
+            token, belief = self._choose(logits, len(context) + count, None if q is None else q[count])
+            tokens.append(token)
+            confidence.append(belief)
+            if not go_on(belief) or len(tokens) == budget or token in self._drafter.end_ids:
+                return Draft(
+                    tokens=tuple(tokens),
+                    q=None if q is None else q[: len(tokens)],
+                    drafter=self._drafter.name,
+                    confidence=tuple(confidence),
+                )
+            logits = self._feed((token,))
+
+    def unread(self, context: Sequence[int]) -> int:
+        return len(context) - self._kept(context)
 
     def observe(self, committed: Sequence[int]) -> None:
         pass
@@ -111,13 +124,18 @@ class ModelDraftSession:
 
     def _catch_up(self, context: Sequence[int]) -> Float32Array:
         """Bring the cache from its last draft to the end of the context; logits after it."""
-        start = min(self._agreed, len(self._cached))
-        kept = start + common_prefix(self._cached[start:], context[start : len(context) - 1])
+        kept = self._kept(context)
         self._target.rewind(kept)
         self._cached[kept:] = context[kept:]
         self._agreed = len(context) - 1
         prefill(self._target, context)
         return self._evaluate(context[self._target.length :])
+
+    def _kept(self, context: Sequence[int]) -> int:
+        """How much of the context the cache holds; its last token is always evaluated again."""
+        start = min(self._agreed, len(self._cached))
+        self._agreed = start + common_prefix(self._cached[start:], context[start : len(context) - 1])
+        return self._agreed
 
     def _feed(self, tokens: Sequence[int]) -> Float32Array:
         self._cached.extend(tokens)
@@ -137,11 +155,23 @@ class ModelDraftSession:
             self._buffer = np.empty((count, self._drafter.vocabulary_size), np.float32)
         return self._buffer
 
-    def _choose(self, logits: Float32Array, position: int, law_out: Float32Array | None) -> int:
-        if self._params.greedy:
-            return most_likely(logits)
-        if law_out is None:
-            return seeded_choice(logits, self._params, position)
-        law = shape(logits, self._params)
-        law.write(law_out)
-        return law.token(self._noise.pick(law.probabilities))
+    def _choose(self, logits: Float32Array, position: int, law_out: Float32Array | None) -> tuple[int, float]:
+        """A token and the probability that the draft model gives it."""
+        if law_out is not None:
+            law = shape(logits, self._params)
+            law.write(law_out)
+            index = self._noise.pick(law.probabilities)
+            return law.token(index), float(law.probabilities[index])
+        greedy = self._params.greedy
+        token = most_likely(logits) if greedy else seeded_choice(logits, self._params, position)
+        return token, probability(logits, token)
+
+
+def _fastest_pass(target: Target, rows: Rows, repeats: int) -> float:
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        target.forward(rows)
+        seconds.append(time.perf_counter() - start)
+        target.rewind(target.length)
+    return min(seconds)

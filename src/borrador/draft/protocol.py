@@ -2,20 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
 from borrador.types import Draft, SamplingParams
+
+GoOn = Callable[[float], bool]
+
+
+def always(_confidence: float) -> bool:
+    """Draft on, whatever the confidence."""
+    return True
+
+
+class Price(NamedTuple):
+    """What drafting costs, in seconds; zeros for a drafter that runs no model.
+
+    Attributes:
+        token_s: one proposed token.
+        context_token_s: one token of the context, read before anything can be proposed.
+    """
+
+    token_s: float = 0.0
+    context_token_s: float = 0.0
 
 
 class DraftSession(Protocol):
     """Drafting for one request."""
 
-    def propose(self, context: Sequence[int], budget: int) -> Draft:
+    def propose(self, context: Sequence[int], budget: int, go_on: GoOn = always) -> Draft:
         """Propose at most `budget` tokens to follow `context` (prompt and answer so far).
 
         An empty draft is a legal answer. A chain unless the draft carries parents.
+
+        Args:
+            context: what was committed so far.
+            budget: the most tokens to propose.
+            go_on: for drafters whose tokens cost time: told the confidence of each token as soon as it is there, and
+                says whether the next one is worth its price. Where tokens are free it need not be asked.
         """
+        ...
+
+    def unread(self, context: Sequence[int]) -> int:
+        """How many tokens of `context` must be read before the first proposal; 0 where reading is free."""
         ...
 
     def observe(self, committed: Sequence[int]) -> None:
@@ -37,8 +66,8 @@ class Drafter(Protocol):
         """Start drafting for a request that is sampled with `params`."""
         ...
 
-    def step_seconds(self) -> float:
-        """What one proposed token costs, measured now; 0 for a drafter that runs no model."""
+    def price(self) -> Price:
+        """What drafting costs, measured now."""
         ...
 
     def close(self) -> None:

@@ -2,133 +2,204 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from borrador.draft.protocol import Price
+from borrador.engine.costs import DraftCosts
+from borrador.engine.drafting import Knowledge, Outlook, Pursuit
+from borrador.engine.estimates import Gain
+from borrador.engine.proposer import Desk
+from borrador.types import Draft, Verdict
+
+Clock = Callable[[], float]
+PassCost = Callable[[int], float]
 
 LONGEST_DRAFT = 15
-_PRIOR_TESTED = 4.0  # how many tested tokens the prior counts for
-_FORGET = 0.97  # weight left of what was known when a round is added
-_MARGIN = 1.02  # a draft must promise more than this much more speed, or timing noise decides
-_FIRST_PAUSE, _LONGEST_PAUSE = 8, 256  # rounds
-_PROBE_TOKENS = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """Permission for a drafter to propose up to `budget` tokens."""
-
-    drafter: str
-    budget: int
-
-
-@dataclass(slots=True)
-class _Estimate:
-    """What is known of one drafter: its step's price, its acceptance rate, and how long it has been resting."""
-
-    step_s: float
-    accepted: float
-    tested: float = _PRIOR_TESTED
-    pause: int = _FIRST_PAUSE
-    rested: int = 0
-
-    @property
-    def acceptance(self) -> float:
-        return self.accepted / self.tested
-
-    def learn(self, tested: int, accepted: int) -> None:
-        self.accepted = _FORGET * self.accepted + accepted
-        self.tested = _FORGET * self.tested + tested
+_MARGIN = 1.02  # a draft must promise more than this much speed, or timing noise decides
+_TRIAL_TOKENS = 2
+_FREE = 0.01  # a token that costs less than this share of a pass is free
+_ASSUMED_ACCEPTANCE = 0.75
+_LONG_RUN, _LONG_RUN_WEIGHT = 200.0, 10.0  # rounds
+_REQUEST, _REQUEST_WEIGHT = 16.0, 6.0  # rounds
+_FOLLOW = 0.1
+_LEAST_REMAINING = 48  # tokens that an answer is assumed to go on for
 
 
 class Controller:
-    """Chooses draft lengths from measured costs and an acceptance rate learnt on the way, kept across requests.
+    """What is known of passes and drafters, kept across requests.
 
-    A draft of γ tokens with acceptance rate α commits 1 + α + ... + α^γ tokens on average and costs T(1 + γ) + γ c; the
-    length with the most tokens per second is taken, and 0 is a legal answer. A drafter that is not worth its cost rests
-    and is probed again after a pause that doubles with every probe in vain.
+    A round takes the draft with the most expected tokens per second, (1 + sum of survival) / (T(rows) + drafting time),
+    where a token's survival is the product of the acceptances along its path, estimated from the drafters' confidence.
+    Plain decoding is one of the choices.
 
     Args:
         pass_s: T(m), seconds of a target pass over m rows.
-        step_s: seconds per drafted token, by drafter, in order of preference.
-        acceptance: the rate assumed of each drafter before anything is known.
+        prices: of every drafter, in order of preference.
+        clock: seconds, to learn what drafting really takes.
     """
 
-    def __init__(
-        self, pass_s: Callable[[int], float], step_s: Mapping[str, float], acceptance: Mapping[str, float]
-    ) -> None:
+    def __init__(self, pass_s: PassCost, prices: Mapping[str, Price], clock: Clock = time.perf_counter) -> None:
         self._pass_s = pass_s
-        self._estimates = {
-            name: _Estimate(step_s=cost, accepted=acceptance[name] * _PRIOR_TESTED) for name, cost in step_s.items()
+        self._clock = clock
+        self._known: dict[str, Knowledge] = {}
+        for name, price in prices.items():
+            gain = Gain(_assumed_gain(pass_s, price.token_s), _LONG_RUN_WEIGHT, _LONG_RUN)
+            self._known[name] = Knowledge(DraftCosts(price), gain)
+
+    def open(self) -> RequestPlan:
+        """Start a request, which begins with what is known and adds to it."""
+        return RequestPlan(self._pass_s, self._known, self._clock)
+
+
+@dataclass(slots=True)
+class _Round:
+    """What was asked for in a round.
+
+    Attributes:
+        drafts: what was proposed, used or not: all of it is judged by what the target wrote.
+        paid: the drafter whose draft was paid for; None where none was.
+        spent_s: what its tokens cost, without the reading of the context.
+        trial: it was asked although it does not pay.
+    """
+
+    drafts: dict[str, Draft] = field(default_factory=dict)
+    paid: str | None = None
+    spent_s: float = 0.0
+    trial: bool = False
+
+
+class RequestPlan:
+    """Drafting decisions of one request. A drafter that does not pay rests, and is tried as its allowance permits."""
+
+    def __init__(self, pass_s: PassCost, known: Mapping[str, Knowledge], clock: Clock) -> None:
+        self._pass_s = pass_s
+        self._clock = clock
+        self._drafters = {
+            name: Outlook(knowledge, Gain(knowledge.gain.value, _REQUEST_WEIGHT, _REQUEST))
+            for name, knowledge in known.items()
         }
+        self._round = _Round()
+        self._written = 0
+        self._undrafted = 1.0  # share of the tokens that no free drafter proposed
 
-    def plan(self, limit: int) -> Sequence[Turn]:
-        """Whom to ask for a draft, the most promising first, until one proposes something.
+    def gain(self, drafter: str) -> float:
+        """The speed expected of drafting with it, as a multiple of plain decoding's."""
+        return self._drafters[drafter].gain.value
 
-        Args:
-            limit: the most tokens a draft may have.
-        """
+    def draft(self, desk: Desk, limit: int) -> Draft:
+        self._round = _Round()
+        remaining = min(limit + 1, max(_LEAST_REMAINING, 2 * self._written))
         limit = min(limit, LONGEST_DRAFT)
-        if limit < 1:
-            return ()
-        promising: list[tuple[float, Turn]] = []
-        probes: list[Turn] = []
-        for name, estimate in self._estimates.items():
-            speed, length = self._best_length(estimate, limit)
-            if length:
-                promising.append((speed, Turn(name, length)))
-            elif estimate.rested >= estimate.pause:
-                probes.append(Turn(name, min(_PROBE_TOKENS, limit)))
-            else:
-                estimate.rested += 1
-        promising.sort(key=lambda entry: -entry[0])
-        return [*probes, *(turn for _, turn in promising)]
+        copied, speed = self._best_free(desk, limit)
+        costly = ((name, outlook) for name, outlook in self._drafters.items() if not self._is_free(outlook))
+        for name, outlook in sorted(costly, key=lambda entry: -entry[1].gain.value):
+            if self._deserves(outlook, desk.unread(name), speed, remaining):
+                return self._pay(desk, name, limit) or copied
+        return copied
 
-    def observe(self, drafter: str, tested: int, accepted: int) -> None:
-        """Learn how a draft fared.
+    def learn(self, draft: Draft, verdict: Verdict, committed: Sequence[int]) -> None:
+        written = (*(draft.tokens[index] for index in verdict.path), verdict.next_token)
+        for name, proposed in self._round.drafts.items():
+            if proposed.q is None and proposed.parents is None:
+                self._drafters[name].learn_chain(proposed, written)
+            elif name == draft.drafter:
+                self._drafters[name].learn_verdict(draft, verdict)
+        self._written += len(committed)
+        paid = self._round.paid
+        copied = bool(draft.tokens) and draft.drafter != paid
+        self._undrafted += _FOLLOW * ((not copied) - self._undrafted)
+        if paid is not None:
+            self._learn_gain(self._drafters[paid], len(draft.tokens), len(written))
 
-        Args:
-            drafter: who proposed it.
-            tested: draft tokens that the target looked at.
-            accepted: those it agreed with.
+    def _learn_gain(self, outlook: Outlook, drafted: int, written: int) -> None:
+        passes = (self._pass_s(1 + drafted) + self._round.spent_s) / self._pass_s(1)
+        outlook.learn_gain(written, passes)
+        if self._round.trial:
+            outlook.known.allowance.settle(written - passes)
+
+    def _best_free(self, desk: Desk, limit: int) -> tuple[Draft, float]:
+        """The best draft of those that cost nothing, and its expected speed; empty where none is worth its rows."""
+        best, best_speed = Draft(), _MARGIN
+        for name, outlook in self._drafters.items():
+            if self._is_free(outlook):
+                draft = self._round.drafts[name] = desk.ask(name, limit)
+                count, speed = self._best_length(outlook, draft, 0.0)
+                if speed > best_speed:
+                    best, best_speed = draft.first(count), speed
+        return best, best_speed
+
+    def _deserves(self, outlook: Outlook, unread: int, speed: float, remaining: int) -> bool:
+        """Whether to pay this drafter, where `speed` can be had without it."""
+        gain, plain_s = outlook.gain.value, self._pass_s(1)
+        costs, allowance = outlook.known.costs, outlook.known.allowance
+        reading = unread * costs.context_token_s / plain_s
+        if gain > _MARGIN:
+            saved = remaining * self._undrafted * (1.0 - 1.0 / gain)
+            return gain > speed and (reading <= 1.0 or reading < saved)
+        trial = (_TRIAL_TOKENS * costs.token_s + self._pass_s(1 + _TRIAL_TOKENS)) / plain_s - 1.0
+        if speed <= _MARGIN and allowance.covers(reading + trial):
+            self._round.trial = True
+            return True
+        allowance.rest()
+        return False
+
+    def _pay(self, desk: Desk, name: str, limit: int) -> Draft | None:
+        """The draft of a drafter whose tokens cost time; None where it has nothing to propose."""
+        outlook, unread, trial = self._drafters[name], desk.unread(name), self._round.trial
+        pursuit = Pursuit(outlook, self._pass_s, self._clock, endless=trial)
+        draft = desk.ask(name, min(limit, _TRIAL_TOKENS) if trial else limit, pursuit)
+        spent_s = pursuit.finish(len(draft.tokens), unread)
+        self._round.paid, self._round.spent_s = name, spent_s
+        self._round.drafts[name] = draft
+        if not draft.tokens:
+            return None
+        if trial or draft.q is not None or draft.parents is not None:
+            return draft
+        return draft.first(self._best_length(outlook, draft, spent_s)[0])
+
+    def _best_length(self, outlook: Outlook, draft: Draft, spent_s: float) -> tuple[int, float]:
+        """How many of the draft's tokens to verify for the most speed, and that speed; plain decoding's is 1.
+
+        Not for drawn tokens: which of them are verified must not depend on what was drawn, or answers would no longer
+        follow the target's distribution.
         """
-        estimate = self._estimates.get(drafter)
-        if estimate is None or tested < 1:
-            return
-        estimate.learn(tested, accepted)
-        probed = estimate.rested >= estimate.pause
-        estimate.rested = 0
-        if probed:
-            estimate.pause = min(estimate.pause * 2, _LONGEST_PAUSE)
-        if self._best_length(estimate, LONGEST_DRAFT)[1]:
-            estimate.pause = _FIRST_PAUSE
-
-    def acceptance(self, drafter: str) -> float:
-        """The acceptance rate currently assumed of a drafter."""
-        return self._estimates[drafter].acceptance
-
-    def _best_length(self, estimate: _Estimate, limit: int) -> tuple[float, int]:
-        """Tokens per second and length of the best draft; length 0 where none is worth it."""
-        best, length = _MARGIN / self._pass_s(1), 0
-        tokens = survival = 1.0
-        for drafted in range(1, limit + 1):
-            survival *= estimate.acceptance
+        plain_s = self._pass_s(1)
+        best, length = plain_s / (plain_s + spent_s), 0
+        tokens = 1.0
+        for count, survival in enumerate(outlook.survival(draft), 1):
             tokens += survival
-            speed = tokens / (self._pass_s(1 + drafted) + drafted * estimate.step_s)
+            speed = tokens * plain_s / (self._pass_s(1 + count) + spent_s)
             if speed > best:
-                best, length = speed, drafted
-        return best, length
+                best, length = speed, count
+        return length, best
+
+    def _is_free(self, outlook: Outlook) -> bool:
+        return outlook.known.costs.token_s <= _FREE * self._pass_s(1)
 
 
 class FixedLength:
-    """Every drafter may propose the same number of tokens each round, in order of preference."""
+    """Every drafter may propose the same number of tokens each round; the first one that has a draft is heard."""
 
     def __init__(self, drafters: Sequence[str], draft_tokens: int) -> None:
         self._drafters = tuple(drafters)
         self._draft_tokens = draft_tokens
 
-    def plan(self, limit: int) -> Sequence[Turn]:
+    def draft(self, desk: Desk, limit: int) -> Draft:
         budget = min(self._draft_tokens, limit)
-        return [Turn(name, budget) for name in self._drafters] if budget > 0 else ()
+        drafts = (desk.ask(name, budget) for name in self._drafters if budget > 0)
+        return next((draft for draft in drafts if draft.tokens), Draft())
 
-    def observe(self, drafter: str, tested: int, accepted: int) -> None:
+    def learn(self, draft: Draft, verdict: Verdict, committed: Sequence[int]) -> None:
         pass
+
+
+def _assumed_gain(pass_s: PassCost, token_s: float) -> float:
+    """The best gain with drafts of a fixed length if tokens are accepted as often as is assumed of every drafter."""
+    tokens = survival = best = 1.0
+    for length in range(1, LONGEST_DRAFT + 1):
+        survival *= _ASSUMED_ACCEPTANCE
+        tokens += survival
+        best = max(best, tokens * pass_s(1) / (pass_s(1 + length) + length * token_s))
+    return best

@@ -27,10 +27,6 @@ from borrador.types import Completion, Message, SamplingParams
 
 Prompt = str | Sequence[Message]
 
-# Acceptance rates assumed before a drafter has shown its own.
-_ACCEPTANCE_OF_COPIES = 0.5
-_ACCEPTANCE_OF_MODELS = 0.7
-
 
 class ChatRenderer(Protocol):
     """Turns messages into a prompt; see `borrador.text.chat_template.ChatTemplate`."""
@@ -69,7 +65,9 @@ class LLM:
         self._drafters = {drafter.name: drafter for drafter in drafters}
         self._sequence = CachedSequence(model.open(context_length))
         self._costs: RowCosts | None = None
-        self._plan = self._make_plan(draft_tokens)
+        self._draft_tokens = draft_tokens or 0
+        chooses = draft_tokens is None and self._drafters
+        self._controller = self._make_controller() if chooses else None
         self._lock = threading.Lock()
         self._writer: int | None = None  # the thread whose answer is being written
         self._stream: AnswerStream | None = None
@@ -181,11 +179,10 @@ class LLM:
         )
         drafters = self._drafters if speculate else {}
         sessions = {name: drafter.open(params) for name, drafter in drafters.items()}
-        plan = self._plan if speculate else FixedLength((), 0)
         state = RoundState(
             target=target,
             context=list(prompt),
-            proposer=Proposer(sessions, plan, target.vocabulary_size),
+            proposer=Proposer(sessions, self._open_plan(speculate), target.vocabulary_size),
             rule=rule_for(params),
             ending=answer,
         )
@@ -195,10 +192,11 @@ class LLM:
         if self._costs is not None:
             self._costs.observe(rows, seconds)
 
-    def _make_plan(self, draft_tokens: int | None) -> DraftPlan:
-        if draft_tokens is not None or not self._drafters:
-            return FixedLength(tuple(self._drafters), draft_tokens or 0)
+    def _open_plan(self, speculate: bool) -> DraftPlan:
+        if not speculate:
+            return FixedLength((), 0)
+        return self._controller.open() if self._controller else FixedLength(tuple(self._drafters), self._draft_tokens)
+
+    def _make_controller(self) -> Controller:
         self._costs = measure_row_costs(self._sequence.target)
-        steps = {name: drafter.step_seconds() for name, drafter in self._drafters.items()}
-        rates = {name: _ACCEPTANCE_OF_MODELS if cost else _ACCEPTANCE_OF_COPIES for name, cost in steps.items()}
-        return Controller(self._costs, steps, rates)
+        return Controller(self._costs, {name: drafter.price() for name, drafter in self._drafters.items()})

@@ -1,25 +1,51 @@
-"""Asks a request's drafters for a draft, in the order and length that the controller allows."""
+"""A request's drafters behind one face; a plan decides who of them drafts how much."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from borrador.draft.protocol import DraftSession
-from borrador.engine.controller import Turn
+from borrador.draft.protocol import DraftSession, GoOn, always
 from borrador.types import Draft, Verdict
 
 
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The draft sessions of a request in one round.
+
+    What a drafter may have got wrong is cut off here: too many tokens, or tokens that do not exist.
+    """
+
+    sessions: Mapping[str, DraftSession]
+    context: Sequence[int]
+    vocabulary_size: int
+
+    def unread(self, drafter: str) -> int:
+        """Tokens of the context that this drafter must read before it can propose."""
+        return self.sessions[drafter].unread(self.context)
+
+    def ask(self, drafter: str, budget: int, go_on: GoOn = always) -> Draft:
+        """A draft of at most `budget` tokens."""
+        draft = self.sessions[drafter].propose(self.context, budget, go_on)
+        unknown = (index for index, token in enumerate(draft.tokens) if not 0 <= token < self.vocabulary_size)
+        return draft.first(min(next(unknown, len(draft.tokens)), budget))
+
+
 class DraftPlan(Protocol):
-    """Decides who drafts how much; see `Controller`."""
+    """Decides who drafts how much; see `borrador.engine.controller`."""
 
-    def plan(self, limit: int) -> Sequence[Turn]: ...
+    def draft(self, desk: Desk, limit: int) -> Draft:
+        """A draft of at most `limit` tokens; an empty one where drafting does not pay."""
+        ...
 
-    def observe(self, drafter: str, tested: int, accepted: int) -> None: ...
+    def learn(self, draft: Draft, verdict: Verdict, committed: Sequence[int]) -> None:
+        """Learn how the round ended that began with the last `draft`."""
+        ...
 
 
 class Proposer:
-    """The draft sessions of one request behind one face.
+    """The draft sessions of one request.
 
     Args:
         sessions: by drafter name.
@@ -33,32 +59,16 @@ class Proposer:
         self._vocabulary_size = vocabulary_size
 
     def propose(self, context: Sequence[int], limit: int) -> Draft:
-        """The first draft that is not empty, at most `limit` tokens long."""
-        for turn in self._plan.plan(limit):
-            draft = self._usable(self._sessions[turn.drafter].propose(context, turn.budget), turn.budget)
-            if draft.tokens:
-                return draft
-        return Draft()
+        """A draft of at most `limit` tokens, or an empty one."""
+        draft = self._plan.draft(Desk(self._sessions, context, self._vocabulary_size), limit) if limit > 0 else Draft()
+        return draft if draft.tokens else Draft()
 
     def observe(self, draft: Draft, verdict: Verdict, committed: Sequence[int]) -> None:
         """Let everyone learn how the round ended."""
-        self._plan.observe(draft.drafter, verdict.tested, len(verdict.path))
+        self._plan.learn(draft, verdict, committed)
         for session in self._sessions.values():
             session.observe(committed)
 
     def close(self) -> None:
         for session in self._sessions.values():
             session.close()
-
-    def _usable(self, draft: Draft, budget: int) -> Draft:
-        """What a drafter may have got wrong is cut off: too many tokens, or tokens that do not exist."""
-        unknown = (index for index, token in enumerate(draft.tokens) if not 0 <= token < self._vocabulary_size)
-        length = min(next(unknown, len(draft.tokens)), budget)
-        if length == len(draft.tokens):
-            return draft
-        return Draft(
-            tokens=draft.tokens[:length],
-            parents=draft.parents and draft.parents[:length],
-            q=None if draft.q is None else draft.q[:length],
-            drafter=draft.drafter,
-        )

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 
 from borrador.engine.session import Session
-from borrador.types import GenerationEvent, GenerationStats
+from borrador.types import FinishReason, GenerationEvent, GenerationStats
 
 
 class AnswerStream(Iterator[GenerationEvent]):
@@ -27,10 +27,17 @@ class AnswerStream(Iterator[GenerationEvent]):
         self._turn = turn
         self._open_session = open_session
         self._session: Session | None = None
+        self._finish_reason: FinishReason | None = None
         self._events = self._write()
 
     def __next__(self) -> GenerationEvent:
-        return next(self._events)
+        try:
+            event = next(self._events)
+        except BaseException:
+            self.close()
+            raise
+        self._finish_reason = event.finish_reason
+        return event
 
     def __enter__(self) -> AnswerStream:
         return self
@@ -45,9 +52,15 @@ class AnswerStream(Iterator[GenerationEvent]):
         """What the answer cost so far."""
         return self._session.stats if self._session else GenerationStats()
 
+    @property
+    def finish_reason(self) -> FinishReason | None:
+        """Why the answer ended: `cancelled` where it was closed or failed before that; None while it goes on."""
+        return self._finish_reason
+
     def close(self) -> None:
         """Stop writing. Safe to call twice."""
         self._events.close()
+        self._finish_reason = self._finish_reason or "cancelled"
 
     def _write(self) -> Generator[GenerationEvent, None, None]:
         with self._turn(self):

@@ -56,6 +56,12 @@ def most_likely(logits: Float32Array) -> int:
         raise _not_finite() from error
 
 
+def probability(logits: Float32Array, token: int) -> float:
+    """A token's probability at temperature 1, nothing dropped; NaN where a logit is."""
+    largest = logits.max()
+    return float(np.exp(logits[token] - largest) / np.exp(logits - largest).sum())
+
+
 def shape(logits: Float32Array, params: SamplingParams) -> Distribution:
     """The distribution that `params` (not greedy) make of a row's logits.
 

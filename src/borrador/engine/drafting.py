@@ -1,0 +1,145 @@
+"""One drafter in one request: what is expected of it, and how long it is worth going on with a draft."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from borrador.engine.costs import DraftCosts
+from borrador.engine.estimates import UNKNOWN_CONFIDENCE, Allowance, Calibration, Gain, Trust
+from borrador.types import Draft, Verdict
+
+_TYPICAL_FIRST = 0.8
+_FOLLOW_TYPICAL = 0.02
+_IN_STEP = 4  # unread tokens that a step reads at the price of one token
+_MANY_UNREAD = 16
+
+
+@dataclass(slots=True)
+class Knowledge:
+    """What is known of a drafter, kept across requests.
+
+    Attributes:
+        costs: what its work costs.
+        gain: the speed it has brought.
+        calibration: what its confidence is worth.
+        allowance: for trying it while it does not pay.
+        typical: the acceptance of an average token.
+    """
+
+    costs: DraftCosts
+    gain: Gain
+    calibration: Calibration = field(default_factory=Calibration)
+    allowance: Allowance = field(default_factory=Allowance)
+    typical: float = _TYPICAL_FIRST
+
+
+@dataclass(slots=True)
+class Outlook:
+    """What is expected of a drafter in this request."""
+
+    known: Knowledge
+    gain: Gain
+    trust: Trust = field(default_factory=Trust)
+
+    def acceptance(self, confidence: float) -> float:
+        """The probability that a token is accepted, if those before it are."""
+        return self.trust.correct(self.known.calibration.acceptance(confidence))
+
+    def survival(self, draft: Draft) -> list[float]:
+        """Per token the probability that it and all before it are accepted."""
+        parents = draft.parents or range(-1, len(draft.tokens) - 1)
+        survival: list[float] = []
+        for confidence, parent in zip(_confidence(draft), parents, strict=True):
+            survival.append((survival[parent] if parent >= 0 else 1.0) * self.acceptance(confidence))
+        return survival
+
+    def learn_chain(self, draft: Draft, written: Sequence[int]) -> None:
+        """Learn from what the target wrote how a chain fared or, if it was not verified, would have fared."""
+        for confidence, token, right in zip(_confidence(draft), draft.tokens, written, strict=False):
+            self._learn_token(confidence, token == right)
+            if token != right:
+                break
+
+    def learn_verdict(self, draft: Draft, verdict: Verdict) -> None:
+        """Learn from what the target said of a tree, or of drawn tokens. Those it did not look at teach nothing."""
+        confidence, path = _confidence(draft), verdict.path
+        parents = draft.parents or range(-1, len(draft.tokens) - 1)
+        for index in path:
+            self._learn_token(confidence[index], True)
+        if not verdict.bonus:
+            last = path[-1] if path else -1
+            for index, parent in enumerate(parents):
+                if parent == last:
+                    self._learn_token(confidence[index], False)
+
+    def learn_gain(self, tokens: float, passes: float) -> None:
+        self.gain.learn(tokens, passes)
+        self.known.gain.learn(tokens, passes)
+
+    def _learn_token(self, confidence: float, accepted: bool) -> None:
+        expected = self.known.calibration.acceptance(confidence)
+        self.known.typical += _FOLLOW_TYPICAL * (expected - self.known.typical)
+        self.trust.learn(expected, accepted)
+        self.known.calibration.learn(confidence, accepted)
+
+
+class Pursuit:
+    """Says after each drafted token whether the next one is worth its price, and notes what drafting takes.
+
+    The next token is drafted only while its survival exceeds current rate x (its draft cost + its row cost).
+
+    Args:
+        outlook: what is expected of the drafter.
+        pass_s: T(m), seconds of a target pass over m rows.
+        clock: seconds.
+        endless: always go on.
+    """
+
+    def __init__(
+        self, outlook: Outlook, pass_s: Callable[[int], float], clock: Callable[[], float], *, endless: bool = False
+    ) -> None:
+        self._outlook = outlook
+        self._pass_s = pass_s
+        self._clock = clock
+        self._endless = endless
+        self._rate = max(outlook.gain.value, 1.0) / pass_s(1)
+        self._survival = 1.0
+        self._times = [clock()]
+
+    def __call__(self, confidence: float) -> bool:
+        self._times.append(self._clock())
+        self._survival *= self._outlook.acceptance(confidence)
+        rows = len(self._times)
+        price = self._outlook.known.costs.token_s + self._pass_s(rows + 1) - self._pass_s(rows)
+        expected = self._survival * self._outlook.trust.correct(self._outlook.known.typical)
+        return self._endless or expected > self._rate * price
+
+    def finish(self, tokens: int, unread: int) -> float:
+        """Note what a draft of so many tokens took; the seconds its tokens cost, without the reading.
+
+        Args:
+            tokens: how many were proposed.
+            unread: tokens of the context that were read first.
+        """
+        costs, total = self._outlook.known.costs, self._clock() - self._times[0]
+        if not tokens:
+            return total
+        first, *others = self._token_seconds(tokens, total)
+        if unread <= _IN_STEP:
+            costs.observe_token(first)
+        elif unread >= _MANY_UNREAD:
+            costs.observe_reading(unread, max(first - costs.token_s, 0.0))
+        for seconds in others:
+            costs.observe_token(seconds)
+        return tokens * costs.token_s
+
+    def _token_seconds(self, tokens: int, total: float) -> Iterable[float]:
+        """Seconds per token; equal shares where the drafter did not ask after each."""
+        if len(self._times) != tokens + 1:
+            return (total / tokens,) * tokens
+        return (later - earlier for earlier, later in zip(self._times, self._times[1:], strict=False))
+
+
+def _confidence(draft: Draft) -> Sequence[float]:
+    return draft.confidence or (UNKNOWN_CONFIDENCE,) * len(draft.tokens)

@@ -1,0 +1,108 @@
+"""What is learnt of a drafter: how often its tokens are accepted, and whether drafting with it pays."""
+
+from __future__ import annotations
+
+import math
+
+UNKNOWN_CONFIDENCE = 0.6  # of a token whose drafter has no opinion
+_BUCKETS = 16
+_PRIOR_TESTED = 3.0  # tested tokens that a drafter's own belief counts for
+_KEEP = 0.98  # what a bucket keeps of its counts with every token: the last fifty matter
+_KEEP_TRUST = 0.95
+_CERTAIN = 0.98
+
+
+class Calibration:
+    """How often tokens of a given confidence were accepted, each given that those before it were.
+
+    Counts per bucket, two buckets for every halving of the doubt (1 - confidence). Before anything is known a drafter
+    is believed.
+    """
+
+    def __init__(self) -> None:
+        self._tested = [0.0] * _BUCKETS
+        self._accepted = [0.0] * _BUCKETS
+
+    def acceptance(self, confidence: float) -> float:
+        bucket = _bucket(confidence)
+        believed = min(max(confidence, 0.0), _CERTAIN) if confidence == confidence else 0.0
+        return (self._accepted[bucket] + _PRIOR_TESTED * believed) / (self._tested[bucket] + _PRIOR_TESTED)
+
+    def learn(self, confidence: float, accepted: bool) -> None:
+        bucket = _bucket(confidence)
+        self._tested[bucket] = _KEEP * self._tested[bucket] + 1.0
+        self._accepted[bucket] = _KEEP * self._accepted[bucket] + accepted
+
+
+class Trust:
+    """How one request's text departs from what is usual: tokens accepted, by tokens expected to be."""
+
+    def __init__(self) -> None:
+        self._accepted = self._expected = _PRIOR_TESTED
+
+    def correct(self, acceptance: float) -> float:
+        return min(acceptance * self._accepted / self._expected, _CERTAIN)
+
+    def learn(self, expected: float, accepted: bool) -> None:
+        faded = (1.0 - _KEEP_TRUST) * _PRIOR_TESTED
+        self._expected = _KEEP_TRUST * self._expected + faded + expected
+        self._accepted = _KEEP_TRUST * self._accepted + faded + accepted
+
+
+class Gain:
+    """Speed while a drafter drafts, as a multiple of plain decoding's: tokens per cost of a plain pass.
+
+    Args:
+        expected: the gain assumed before anything is known.
+        weight: rounds that the assumption counts for.
+        window: rounds that are remembered.
+    """
+
+    def __init__(self, expected: float, weight: float, window: float) -> None:
+        self._tokens, self._passes = expected * weight, weight
+        self._keep = 1.0 - 1.0 / window
+
+    @property
+    def value(self) -> float:
+        return self._tokens / self._passes
+
+    def learn(self, tokens: float, passes: float) -> None:
+        """Add a round that committed `tokens` and took as long as so many plain passes."""
+        self._tokens = self._keep * self._tokens + tokens
+        self._passes = self._keep * self._passes + passes
+
+
+class Allowance:
+    """Time that may be spent on trying a drafter that does not pay, in plain passes.
+
+    Rounds without it add a small share of their time; every trial in vain halves that share, a success restores it. So
+    trials can cost this share and no more, and a drafter that has become right is found out again.
+    """
+
+    FIRST, MOST = 1.5, 10.0
+    MOST_SHARE, LEAST_SHARE = 0.04, 0.004
+
+    def __init__(self) -> None:
+        self._left = self.FIRST
+        self._share = self.MOST_SHARE
+
+    def covers(self, passes: float) -> bool:
+        return self._left >= passes
+
+    def rest(self) -> None:
+        self._left = min(self._left + self._share, self.MOST)
+
+    def settle(self, gained: float) -> None:
+        """Account for a trial that gained (or lost) so many plain passes against plain decoding."""
+        if gained >= 0.0:
+            self._share = self.MOST_SHARE
+        else:
+            self._left = max(self._left + gained, 0.0)
+            self._share = max(self._share / 2.0, self.LEAST_SHARE)
+
+
+def _bucket(confidence: float) -> int:
+    if not confidence > 0.0:
+        return 0
+    doubt = max(1.0 - confidence, 1e-6)
+    return min(int(-2.0 * math.log2(doubt)), _BUCKETS - 1)
