@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,13 @@ from borrador.errors import UsageError
 )
 def test_comma_lists_count_as_several_drafters(given: Any, draft: tuple[str, ...]) -> None:
     assert EngineConfig(draft=given).draft == draft
+
+
+def test_a_file_with_a_comma_in_its_name_is_one_drafter(tmp_path: Path) -> None:
+    path = tmp_path / "small,new.gguf"
+    assert EngineConfig(draft=(str(path),)).draft == (str(tmp_path / "small"), "new.gguf")
+    path.touch()
+    assert EngineConfig(draft=("lookup", str(path))).draft == ("lookup", str(path))
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,17 @@ def test_repetition_is_drafted_in_full() -> None:
     assert LookupSession().propose([9, 1, 2, 1, 2, 1, 2], 5).tokens == (1, 2, 1, 2, 1)
 
 
+def test_confidence_grows_with_the_match_and_along_the_copy() -> None:
+    def confidence(context: list[int]) -> tuple[float, ...]:
+        return LookupSession().propose(context, 3).confidence
+
+    short, longer = confidence([1, 2, 3, 7, 8, 9, 2, 3]), confidence([1, 2, 3, 7, 8, 9, 1, 2, 3])
+    assert short[1:] == longer[:2]
+    assert 0.0 < short[0] < short[1] < short[2] < 1.0
+    passage = list(range(10, 22))
+    assert confidence([*passage, 5, 6, 7, *passage])[0] == confidence([9, *passage, 5, 6, 7, 8, *passage])[0] == 0.9
+
+
 def test_nothing_is_proposed_without_a_match() -> None:
     assert LookupSession().propose([1, 2, 3, 4], 4).tokens == ()
     assert LookupSession().propose([5], 4).tokens == ()

@@ -85,6 +85,37 @@ def test_two_requests_at_once_have_a_sequence_each() -> None:
     assert first.propose([1, 2, 5], 2).tokens == greedy_path(model, [1, 2, 5], 2)
 
 
+def test_a_draft_ends_where_going_on_is_not_worth_it() -> None:
+    model = OpenTargets()
+    told: list[float] = []
+
+    def go_on(confidence: float) -> bool:
+        told.append(confidence)
+        return len(told) < 3
+
+    draft = make_drafter(model).open(SamplingParams()).propose([1, 2], 6, go_on)
+    assert draft.tokens == greedy_path(model, [1, 2], 3)
+    assert draft.confidence == tuple(told)
+    assert len(model.targets[0].passes) == 3
+
+
+def test_confidence_is_the_draft_models_own_probability() -> None:
+    model = ScriptedModel(SIZE, seed=4)
+    for params in (SamplingParams(), SamplingParams(temperature=0.9, seed=3), SamplingParams(temperature=1.0)):
+        draft = make_drafter(model).open(params).propose([1, 2], 3)
+        for index, token in enumerate(draft.tokens):
+            law = shape(model.logits_after([1, 2, *draft.tokens[:index]]), SamplingParams(temperature=1.0))
+            assert draft.confidence[index] == pytest.approx(law.probability(token), rel=1e-5)
+
+
+def test_what_is_unread_is_what_the_cache_lacks() -> None:
+    for accepted, more, unread in ((3, [7], 2), (1, [9, 9, 9], 3), (0, [9], 1)):
+        session = make_drafter(OpenTargets()).open(SamplingParams())
+        assert session.unread([1, 2, 3]) == 3
+        tokens = session.propose([1, 2, 3], 3).tokens
+        assert session.unread([1, 2, 3, *tokens[:accepted], *more]) == unread
+
+
 def test_seeded_drafts_use_the_targets_noise() -> None:
     model = ScriptedModel(SIZE, seed=4)
     params = SamplingParams(temperature=0.9, top_p=0.9, seed=77)

@@ -125,7 +125,16 @@ def best_fixed_gain(rate: float, step_s: float = STEP_S, pass_s: Callable[[int],
     )
 
 
-@pytest.mark.parametrize("rate", [0.5, 0.7, 0.8, 0.9, 0.97])
+@pytest.mark.parametrize("rate", [0.2, 0.4, 0.5])
+def test_a_drafter_that_hardly_pays_or_does_not_never_costs_much(rate: float) -> None:
+    world = World()
+    drafter = Clairvoyant(world, constant(rate))
+    plan = controller_for(world, drafter).open()
+    assert world.play(plan, [drafter], 64) > 0.95
+    assert world.play(plan, [drafter], 3000) > 0.99
+
+
+@pytest.mark.parametrize("rate", [0.7, 0.8, 0.9, 0.97])
 def test_no_fixed_draft_length_is_much_faster(rate: float) -> None:
     world = World()
     drafter = Clairvoyant(world, constant(rate))
@@ -135,8 +144,10 @@ def test_no_fixed_draft_length_is_much_faster(rate: float) -> None:
 
 
 def test_known_doubt_ends_a_draft_and_beats_every_fixed_length() -> None:
+    doubtful = np.random.default_rng(3).random(20000) < 0.25
+
     def rate(position: int) -> float:
-        return 0.4 if position % 6 == 0 else 0.98
+        return 0.3 if doubtful[position] else 0.98
 
     world = World()
     drafter = Clairvoyant(world, rate)
@@ -168,7 +179,6 @@ def test_an_always_wrong_drafter_costs_under_five_percent_after_64_rounds() -> N
         world = World()
         drafter = Clairvoyant(world, constant(0.0), confidence=constant(confidence))
         plan = controller_for(world, drafter).open()
-        assert world.play(plan, [drafter], 64) > 0.93
         assert world.play(plan, [drafter], 64) > 0.95
         assert world.play(plan, [drafter], 2000) > 0.99
 

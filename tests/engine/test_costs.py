@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import itertools
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from borrador.engine.costs import MEASURED_ROWS, RowCosts, measure_row_costs
+from borrador.draft.protocol import Price
+from borrador.engine.costs import MEASURED_ROWS, DraftCosts, RowCosts, measure_row_costs, rising
 from borrador.models.scripted import ScriptedModel, ScriptedTarget
 from borrador.models.target import Rows
 from borrador.types import Float32Array
@@ -16,8 +20,20 @@ def test_costs_between_measured_sizes_lie_on_straight_lines() -> None:
 
 
 def test_more_rows_are_never_cheaper() -> None:
-    costs = RowCosts({1: 10.0, 2: 8.0, 4: 12.0})
-    assert costs(2) == 10.0
+    costs = RowCosts({1: 10.0, 2: 8.0, 4: 12.0, 8: 11.0})
+    assert [costs(rows) for rows in (1, 2, 3, 4, 8)] == pytest.approx([9.0, 9.0, 10.25, 11.5, 11.5])
+
+
+@given(st.lists(st.floats(0.0, 100.0), min_size=1, max_size=9))
+def test_no_rising_sequence_lies_closer(values: list[float]) -> None:
+    nearest = rising(values)
+    assert all(low <= high for low, high in itertools.pairwise(nearest))
+    for start in range(len(values)):  # the residuals of every pool sum to zero, and to no more than that up to any cut
+        if start == 0 or nearest[start] > nearest[start - 1]:
+            end = next((i for i in range(start, len(values)) if nearest[i] > nearest[start]), len(values))
+            residuals = list(itertools.accumulate(values[i] - nearest[i] for i in range(start, end)))
+            assert residuals[-1] == pytest.approx(0.0, abs=1e-9)
+            assert min(residuals) >= -1e-9
 
 
 def test_costs_follow_what_passes_really_take() -> None:
@@ -25,7 +41,24 @@ def test_costs_follow_what_passes_really_take() -> None:
     for _ in range(100):
         costs.observe(1, 20.0)
     assert costs(1) == pytest.approx(20.0, rel=0.01)
-    assert costs(4) == pytest.approx(26.0, rel=0.01)
+    assert costs(4) == pytest.approx(26.0, rel=0.15)
+
+
+def test_the_shape_of_costs_is_learnt_as_well_as_their_level() -> None:
+    costs = RowCosts({1: 10.0, 2: 10.0, 4: 11.0, 8: 12.0})
+    for _ in range(300):
+        for rows, seconds in ((1, 10.0), (2, 11.0), (3, 13.0), (4, 15.0), (6, 20.0), (8, 25.0)):
+            costs.observe(rows, seconds)
+    assert [costs(rows) for rows in (1, 2, 4, 8)] == pytest.approx([10.0, 11.0, 15.0, 25.0], rel=0.05)
+
+
+def test_prices_of_drafting_follow_what_it_takes() -> None:
+    costs = DraftCosts(Price(1.0, 0.1))
+    for _ in range(60):
+        costs.observe_token(2.0)
+        costs.observe_reading(50, 10.0)
+    assert costs.token_s == pytest.approx(2.0, rel=0.02)
+    assert costs.context_token_s == pytest.approx(0.2, rel=0.02)
 
 
 def test_one_stalled_pass_moves_costs_by_a_tenth_at_most() -> None:

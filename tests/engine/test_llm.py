@@ -138,8 +138,10 @@ def test_closing_a_stream_leaves_the_model_ready() -> None:
     stream = llm.stream("abc", params)
     for _ in range(5):
         next(stream)
+    reasons = [stream.finish_reason]
     stream.close()
     stream.close()
+    assert [*reasons, stream.finish_reason] == [None, "cancelled"]
     assert drafter.open_sessions == 0
     assert 0 < stream.stats.completion_tokens < 20
     assert target_of(llm).tokens == llm._sequence.tokens
@@ -238,4 +240,13 @@ def test_a_stream_that_was_never_started_has_cost_nothing() -> None:
     stream = scripted_llm(ScriptedModel(VOCABULARY)).stream("abc")
     assert stream.stats == GenerationStats()
     stream.close()
+    assert stream.finish_reason == "cancelled"
     assert list(stream) == []
+
+
+def test_a_stream_says_why_it_ended() -> None:
+    llm = scripted_llm(scripted_answer("abc", "def!"))
+    for params, reason in ((SamplingParams(), "stop"), (SamplingParams(max_tokens=2), "length")):
+        with llm.stream("abc", params) as stream:
+            events = list(stream)
+        assert stream.finish_reason == events[-1].finish_reason == reason

@@ -22,7 +22,7 @@ _TRIAL_TOKENS = 2
 _FREE = 0.01  # a token that costs less than this share of a pass is free
 _ASSUMED_ACCEPTANCE = 0.75
 _LONG_RUN, _LONG_RUN_WEIGHT = 200.0, 10.0  # rounds
-_REQUEST, _REQUEST_WEIGHT = 16.0, 6.0  # rounds
+_REQUEST, _REQUEST_WEIGHT = 40.0, 6.0  # rounds
 _FOLLOW = 0.1
 _LEAST_REMAINING = 48  # tokens that an answer is assumed to go on for
 
@@ -116,8 +116,7 @@ class RequestPlan:
     def _learn_gain(self, outlook: Outlook, drafted: int, written: int) -> None:
         passes = (self._pass_s(1 + drafted) + self._round.spent_s) / self._pass_s(1)
         outlook.learn_gain(written, passes)
-        if self._round.trial:
-            outlook.known.allowance.settle(written - passes)
+        outlook.known.allowance.settle(written - passes, trial=self._round.trial)
 
     def _best_free(self, desk: Desk, limit: int) -> tuple[Draft, float]:
         """The best draft of those that cost nothing, and its expected speed; empty where none is worth its rows."""

@@ -13,6 +13,7 @@ MEASURED_ROWS = (1, 2, 4, 6, 8, 12, 16)
 _FOLLOW_LEVEL = 0.1  # share of a new observation that moves all sizes
 _FOLLOW_SHAPE = 0.05  # share of it that moves the sizes next to the observed one
 _LARGEST_SURPRISE = 0.5  # a pass that was stalled by other programs counts as at most half as long again
+_LARGEST_MISFIT = 0.1  # larger surprises come from the machine and say nothing of one size against another
 
 
 class RowCosts:
@@ -38,13 +39,14 @@ class RowCosts:
     def observe(self, rows: int, seconds: float) -> None:
         """Follow a pass that really ran: the machine's load and the context's length change what passes cost."""
         surprise = _surprise(seconds, self(rows))
+        misfit = min(max(surprise, -_LARGEST_MISFIT), _LARGEST_MISFIT)
         level = 1.0 + _FOLLOW_LEVEL * surprise
         self._seconds = [level * known for known in self._seconds]
         if len(self._rows) > 1:
             high, share = self._place(rows)
             share = min(share, 1.0)
-            self._seconds[high - 1] *= 1.0 + _FOLLOW_SHAPE * surprise * (1.0 - share)
-            self._seconds[high] *= 1.0 + _FOLLOW_SHAPE * surprise * share
+            self._seconds[high - 1] *= 1.0 + _FOLLOW_SHAPE * misfit * (1.0 - share)
+            self._seconds[high] *= 1.0 + _FOLLOW_SHAPE * misfit * share
             self._seconds = rising(self._seconds)
 
     def _place(self, rows: int) -> tuple[int, float]:

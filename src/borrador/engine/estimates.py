@@ -7,9 +7,11 @@ import math
 UNKNOWN_CONFIDENCE = 0.6  # of a token whose drafter has no opinion
 _BUCKETS = 16
 _PRIOR_TESTED = 3.0  # tested tokens that a drafter's own belief counts for
-_KEEP = 0.98  # what a bucket keeps of its counts with every token: the last fifty matter
-_KEEP_TRUST = 0.95
+_KEEP = 0.99  # what a bucket keeps of its counts with every token: the last hundred matter
+_PRIOR_TRUST = 5.0
+_KEEP_TRUST = 0.97
 _CERTAIN = 0.98
+_BELIEVED = 0.9  # an unknown drafter is not believed more than this, however sure it is
 
 
 class Calibration:
@@ -25,7 +27,7 @@ class Calibration:
 
     def acceptance(self, confidence: float) -> float:
         bucket = _bucket(confidence)
-        believed = min(max(confidence, 0.0), _CERTAIN) if confidence == confidence else 0.0
+        believed = min(confidence, _BELIEVED) if confidence > 0.0 else 0.0
         return (self._accepted[bucket] + _PRIOR_TESTED * believed) / (self._tested[bucket] + _PRIOR_TESTED)
 
     def learn(self, confidence: float, accepted: bool) -> None:
@@ -38,13 +40,13 @@ class Trust:
     """How one request's text departs from what is usual: tokens accepted, by tokens expected to be."""
 
     def __init__(self) -> None:
-        self._accepted = self._expected = _PRIOR_TESTED
+        self._accepted = self._expected = _PRIOR_TRUST
 
     def correct(self, acceptance: float) -> float:
         return min(acceptance * self._accepted / self._expected, _CERTAIN)
 
     def learn(self, expected: float, accepted: bool) -> None:
-        faded = (1.0 - _KEEP_TRUST) * _PRIOR_TESTED
+        faded = (1.0 - _KEEP_TRUST) * _PRIOR_TRUST
         self._expected = _KEEP_TRUST * self._expected + faded + expected
         self._accepted = _KEEP_TRUST * self._accepted + faded + accepted
 
@@ -79,8 +81,8 @@ class Allowance:
     trials can cost this share and no more, and a drafter that has become right is found out again.
     """
 
-    FIRST, MOST = 1.5, 10.0
-    MOST_SHARE, LEAST_SHARE = 0.04, 0.004
+    FIRST, MOST = 2.0, 10.0
+    MOST_SHARE, LEAST_SHARE = 0.02, 0.004
 
     def __init__(self) -> None:
         self._left = self.FIRST
@@ -92,12 +94,12 @@ class Allowance:
     def rest(self) -> None:
         self._left = min(self._left + self._share, self.MOST)
 
-    def settle(self, gained: float) -> None:
-        """Account for a trial that gained (or lost) so many plain passes against plain decoding."""
+    def settle(self, gained: float, *, trial: bool) -> None:
+        """Account for a draft that gained (or lost) so many plain passes against plain decoding."""
+        self._left = min(max(self._left + gained, 0.0), max(self._left, self.FIRST))
         if gained >= 0.0:
             self._share = self.MOST_SHARE
-        else:
-            self._left = max(self._left + gained, 0.0)
+        elif trial:
             self._share = max(self._share / 2.0, self.LEAST_SHARE)
 
 
