@@ -24,7 +24,8 @@ _ASSUMED_ACCEPTANCE = 0.75
 _LONG_RUN, _LONG_RUN_WEIGHT = 200.0, 10.0  # rounds
 _REQUEST, _REQUEST_WEIGHT = 40.0, 6.0  # rounds
 _FOLLOW = 0.1
-_LEAST_REMAINING = 48  # tokens that an answer is assumed to go on for
+_GOES_ON = 2.5  # an answer is assumed to go on for this many times what is written of it
+_CHEAP_READING = 2.5  # plain passes that are risked on reading the context before anything is known of the answer
 
 
 class Controller:
@@ -90,7 +91,7 @@ class RequestPlan:
 
     def draft(self, desk: Desk, limit: int) -> Draft:
         self._round = _Round()
-        remaining = min(limit + 1, max(_LEAST_REMAINING, 2 * self._written))
+        remaining = min(limit + 1, _GOES_ON * self._written)
         limit = min(limit, LONGEST_DRAFT)
         copied, speed = self._best_free(desk, limit)
         costly = ((name, outlook) for name, outlook in self._drafters.items() if not self._is_free(outlook))
@@ -129,14 +130,14 @@ class RequestPlan:
                     best, best_speed = draft.first(count), speed
         return best, best_speed
 
-    def _deserves(self, outlook: Outlook, unread: int, speed: float, remaining: int) -> bool:
+    def _deserves(self, outlook: Outlook, unread: int, speed: float, remaining: float) -> bool:
         """Whether to pay this drafter, where `speed` can be had without it."""
         gain, plain_s = outlook.gain.value, self._pass_s(1)
         costs, allowance = outlook.known.costs, outlook.known.allowance
         reading = unread * costs.context_token_s / plain_s
         if gain > _MARGIN:
             saved = remaining * self._undrafted * (1.0 - 1.0 / gain)
-            return gain > speed and (reading <= 1.0 or reading < saved)
+            return gain > speed and (reading <= _CHEAP_READING or reading < saved)
         trial = (_TRIAL_TOKENS * costs.token_s + self._pass_s(1 + _TRIAL_TOKENS)) / plain_s - 1.0
         if speed <= _MARGIN and allowance.covers(reading + trial):
             self._round.trial = True
