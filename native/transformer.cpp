@@ -1,6 +1,8 @@
 #include "transformer.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -169,14 +171,38 @@ void Transformer::prepare_ropes() {
   if (!rope_long_divisors_.empty()) long_frequencies_ = rope_frequencies(shape_.ropes[0], shape_.rope_dim, rope_long_divisors_);
 }
 
-size_t Transformer::weights_bytes() const {
-  size_t bytes = output_matrix().bytes();
+template <class Count>
+size_t Transformer::sum_over_weights(Count&& count) const {
+  size_t sum = count(output_matrix());
   for (const Layer& layer : layers_) {
     for (const Matrix* m : {&layer.query, &layer.key, &layer.value, &layer.attention_output, &layer.gate, &layer.up, &layer.down, &layer.router})
-      bytes += m->bytes();
-    if (shape_.experts) bytes += shape_.experts_used * (layer.experts[0].gate.bytes() + layer.experts[0].up.bytes() + layer.experts[0].down.bytes());
+      sum += count(*m);
+    if (shape_.experts) sum += shape_.experts_used * (count(layer.experts[0].gate) + count(layer.experts[0].up) + count(layer.experts[0].down));
   }
-  return bytes;
+  return sum;
+}
+
+size_t Transformer::weights_bytes() const {
+  return sum_over_weights([](const Matrix& m) { return m.bytes(); });
+}
+
+size_t Transformer::row_macs() const {
+  return sum_over_weights([](const Matrix& m) { return m.rows * m.columns; });
+}
+
+double Transformer::integer_peak() const {
+  using clock = std::chrono::steady_clock;
+  constexpr size_t rounds = 200000, repeats = 20;
+  double best = 0;
+  std::lock_guard guard(threads_->pass);
+  for (size_t repeat = 0; repeat < repeats; ++repeat) {
+    std::atomic<int32_t> sink{0};
+    const auto start = clock::now();
+    threads_->pool.for_range(threads() * 8, 1, [&](size_t, size_t, size_t) { sink += kernels_.integer_peak(rounds / 8); });
+    const double seconds = std::chrono::duration<double>(clock::now() - start).count();
+    best = std::max(best, double(threads() * (rounds / 8) * 8 * peak_macs) / seconds);
+  }
+  return best;
 }
 
 // --- the pass ------------------------------------------------------------------------------------------------------

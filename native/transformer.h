@@ -80,6 +80,10 @@ class Transformer {
 
   // Bytes of weights a pass of one row with logits reads.
   size_t weights_bytes() const;
+  // Multiply-accumulates that one row of a pass with logits takes in the matrices.
+  size_t row_macs() const;
+  // Byte multiply-accumulates a second that the threads' integer units give at best, measured now.
+  double integer_peak() const;
 
   KvCache make_cache(size_t capacity) const { return {layers_.size(), shape_.kv_heads, shape_.head_dim, capacity}; }
 
@@ -124,6 +128,8 @@ class Transformer {
     size_t row, expert;
   };
 
+  template <class Count>
+  size_t sum_over_weights(Count&& count) const;
   const Matrix& output_matrix() const { return output_.data ? output_ : embedding_; }
   Matrix& matrix_slot(int layer, std::string_view name);
   std::vector<float>& vector_slot(int layer, std::string_view name);

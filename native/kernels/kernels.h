@@ -44,6 +44,10 @@ struct KernelTable {
   void (*fold_chunk)(float* state_maximum, float* state_sum, float* state_out, float maximum, float sum, const float* out, size_t count);
   // Half-precision copy, finite values beyond the range saturate.
   void (*to_half)(const float* x, size_t count, uint16_t* out);
+
+  // Does `rounds` times peak_macs multiply-accumulates of bytes without touching memory, for measuring what the integer
+  // units give at best. The result keeps the compiler from leaving them out.
+  int32_t (*integer_peak)(size_t rounds);
 };
 
 const KernelTable& portable_kernels();
@@ -51,6 +55,9 @@ const KernelTable& avx2_kernels();
 const KernelTable& avx512vnni_kernels();
 
 const KernelTable& kernels_for(Isa isa);
+
+inline constexpr size_t peak_dots = 8;  // sums that the rounds of integer_peak keep under way
+inline constexpr size_t peak_macs = peak_dots * 4 * lanes;
 
 // Quantises rows [begin, end) of `count` rows of activations into the tiles that matmul reads. Rows hold `columns`
 // values; every row gets the same bits whatever the others are.

@@ -71,6 +71,15 @@ class NativeModel:
         return self.engine.weights_bytes
 
     @property
+    def row_macs(self) -> int:
+        """Multiply-accumulates that one row of a pass with logits takes in the matrices."""
+        return self.engine.row_macs
+
+    def integer_peak(self) -> float:
+        """Byte multiply-accumulates a second that the threads' integer units give at best; takes a tenth of a second."""
+        return self.engine.integer_peak()
+
+    @property
     def threads(self) -> int:
         return self.engine.threads
 
