@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import threading
 from typing import Any
 
@@ -221,6 +222,23 @@ def test_a_second_answer_in_the_same_thread_is_an_error_and_not_a_deadlock() -> 
         llm.generate("abd", params)
     assert len(list(stream)) == 5
     llm.generate("abd", params)
+
+
+def test_a_stream_that_is_dropped_ends_its_answer() -> None:
+    drafter = OracleDrafter(lambda context: [1, 2, 3])
+    llm = scripted_llm(ScriptedModel(VOCABULARY, seed=1), drafter)
+    params = SamplingParams(max_tokens=20, ignore_eos=True)
+    for _ in llm.stream("abc", params):
+        break
+    gc.collect()
+    assert drafter.open_sessions == 0
+    assert len(llm.generate("abd", params).token_ids) == 20
+
+
+def test_parameters_of_another_type_are_refused() -> None:
+    parameters: Any = {"max_tokens": 2}
+    with pytest.raises(UsageError, match=r"params must be SamplingParams, got \{'max_tokens': 2\}"):
+        scripted_llm(ScriptedModel(VOCABULARY)).generate("abc", parameters)
 
 
 def test_leaving_the_context_closes_everything_even_with_an_unfinished_answer() -> None:

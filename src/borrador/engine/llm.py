@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
@@ -70,7 +71,7 @@ class LLM:
         self._controller = self._make_controller() if chooses else None
         self._lock = threading.Lock()
         self._writer: int | None = None  # the thread whose answer is being written
-        self._stream: AnswerStream | None = None
+        self._stream: weakref.ref[AnswerStream] | None = None
         self._closed = False
 
     @property
@@ -92,12 +93,14 @@ class LLM:
                 not finished or closed its last answer.
         """
         self._require_open()
+        if params is not None and not isinstance(params, SamplingParams):
+            raise UsageError(f"params must be SamplingParams, got {params!r:.80}", "Write SamplingParams(...).")
         tokens = self.tokenize(prompt)
         limit = self.context_length
         if len(tokens) >= limit:
             raise ContextLengthError(
                 f"a prompt must be shorter than the context of {limit} tokens, it has {len(tokens)}",
-                "Shorten it, or load the model with a larger context.",
+                "Shorten it, or choose a larger context.",
             )
         return AnswerStream(self._turn, lambda: self._open_session(tokens, params or SamplingParams(), speculate))
 
@@ -131,8 +134,9 @@ class LLM:
 
     def close(self) -> None:
         """Free models and caches; an answer that this thread left unfinished is cancelled. Safe to call twice."""
-        if self._stream is not None and self._writer == threading.get_ident():
-            self._stream.close()
+        unfinished = self._stream() if self._stream is not None else None
+        if unfinished is not None and self._writer == threading.get_ident():
+            unfinished.close()
         with self._lock:
             if self._closed:
                 return
@@ -151,7 +155,7 @@ class LLM:
         self.close()
 
     @contextmanager
-    def _turn(self, stream: AnswerStream) -> Iterator[None]:
+    def _turn(self, stream: weakref.ref[AnswerStream]) -> Iterator[None]:
         if self._writer == threading.get_ident():
             raise UsageError(
                 "one answer at a time can be written in a thread, and another is unfinished",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from borrador.config import DEFAULT_CONTEXT, EngineConfig
 from borrador.draft.model import ModelDrafter
@@ -29,10 +30,13 @@ def load(
 
     Args:
         model: a catalogue name, `hf:OWNER/REPO/FILE.gguf`, or a path.
-        draft: drafters, as `EngineConfig.draft`.
-        threads: as `EngineConfig.threads`.
-        context: as `EngineConfig.context`.
-        draft_tokens: as `EngineConfig.draft_tokens`.
+        draft: `none`, `lookup`, a smaller model, or `auto`, which is whatever is available; a list of them, or a comma
+            list, counts as several.
+        threads: threads for the matrix work; None takes the cores this process may use.
+        context: the most tokens of prompt and answer together; None takes the model's own limit, at most 4096.
+        draft_tokens: tokens drafted each round, from 0 to 64; None lets measured costs decide.
+
+    A catalogue model or one of the Hub is fetched first where it is not on this disk.
 
     Raises:
         UsageError: an option breaks its rule.
@@ -40,7 +44,7 @@ def load(
         DraftMismatchError: a draft model does not share the target's vocabulary.
         MemoryLimitError: the models do not fit into memory.
     """
-    specs = (draft,) if isinstance(draft, str) else tuple(draft)
+    specs: Any = draft  # checked by the configuration
     config = EngineConfig(draft=specs, threads=threads, context=context, draft_tokens=draft_tokens)
     with ExitStack() as on_failure:
         target = NativeModel.load(resolve(model), config.threads)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager
 from types import TracebackType
@@ -9,26 +10,26 @@ from types import TracebackType
 from borrador.engine.session import Session
 from borrador.types import FinishReason, GenerationEvent, GenerationStats
 
+Turn = Callable[["weakref.ref[AnswerStream]"], AbstractContextManager[None]]
+
 
 class AnswerStream(Iterator[GenerationEvent]):
     """The events of one answer, as they become certain. Closing it early cancels the answer cleanly.
 
     The answer begins with the first event that is asked for, once the answers of other threads are finished. Use it as
-    an iterator, and as a context manager where the loop may be left early.
+    an iterator, and as a context manager where the loop may be left early: a stream that nobody holds any more is
+    closed too, but when that happens is up to Python.
 
     Args:
-        turn: gives the context that is held while the answer is written.
+        turn: gives the context that is held while the answer is written; told which stream it is.
         open_session: starts the request; called once it is this answer's turn.
     """
 
-    def __init__(
-        self, turn: Callable[[AnswerStream], AbstractContextManager[None]], open_session: Callable[[], Session]
-    ) -> None:
-        self._turn = turn
-        self._open_session = open_session
-        self._session: Session | None = None
+    def __init__(self, turn: Turn, open_session: Callable[[], Session]) -> None:
+        self._sessions: list[Session] = []
         self._finish_reason: FinishReason | None = None
-        self._events = self._write()
+        # Neither the events nor the turn hold the stream itself, so that dropping it ends the answer.
+        self._events = _write(weakref.ref(self), turn, open_session, self._sessions)
 
     def __next__(self) -> GenerationEvent:
         try:
@@ -50,7 +51,7 @@ class AnswerStream(Iterator[GenerationEvent]):
     @property
     def stats(self) -> GenerationStats:
         """What the answer cost so far."""
-        return self._session.stats if self._session else GenerationStats()
+        return self._sessions[0].stats if self._sessions else GenerationStats()
 
     @property
     def finish_reason(self) -> FinishReason | None:
@@ -62,7 +63,10 @@ class AnswerStream(Iterator[GenerationEvent]):
         self._events.close()
         self._finish_reason = self._finish_reason or "cancelled"
 
-    def _write(self) -> Generator[GenerationEvent, None, None]:
-        with self._turn(self):
-            self._session = self._open_session()
-            yield from self._session.events()
+
+def _write(
+    stream: weakref.ref[AnswerStream], turn: Turn, open_session: Callable[[], Session], sessions: list[Session]
+) -> Generator[GenerationEvent, None, None]:
+    with turn(stream):
+        sessions.append(open_session())
+        yield from sessions[0].events()
