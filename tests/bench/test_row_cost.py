@@ -59,11 +59,25 @@ def test_context_is_filled_in_chunks() -> None:
 
 
 def test_costs_relate_passes_to_one_row_and_to_the_memory() -> None:
-    costs = RowCosts({1: 0.010, 8: 0.015}, weights_bytes=100_000_000, read_bandwidth=20e9)
+    costs = RowCosts(
+        {1: 0.010, 8: 0.015}, weights_bytes=100_000_000, read_bandwidth=20e9, row_macs=10**8, integer_peak=1e11
+    )
     assert costs.ratio(8) == pytest.approx(1.5)
     assert costs.bandwidth_share(1) == pytest.approx(0.5)
     assert costs.as_json() == {
         "rows_ms": {"1": 10.0, "8": 15.0},
         "weights_bytes": 100_000_000,
         "read_bandwidth_bytes_s": 20_000_000_000,
+        "row_macs": 100_000_000,
+        "integer_peak_mac_s": 100_000_000_000,
+        "limit_ms": {"1": 5.0, "8": 8.0},
     }
+
+
+def test_the_limit_is_the_slower_of_reading_the_weights_and_multiplying() -> None:
+    costs = RowCosts(
+        {1: 0.010, 8: 0.016}, weights_bytes=100_000_000, read_bandwidth=20e9, row_macs=10**8, integer_peak=1e11
+    )
+    assert costs.limit(1) == pytest.approx(0.005)
+    assert costs.limit(8) == pytest.approx(0.008)
+    assert costs.limit_share(8) == pytest.approx(0.5)

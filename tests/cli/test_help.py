@@ -16,7 +16,7 @@ OPTIONS = {
     ("pull",): {"-q", "--quiet"},
     ("list",): {"--json"},
     ("show",): {"--json"},
-    ("rows",): {"-m", "--model", "--repeats", "--context-tokens", "--threads", "--json", "-q", "--quiet"},
+    ("rows",): {"-m", "--model", "--repeats", "--context-tokens", "--plot", "--threads", "--json", "-q", "--quiet"},
     ("bench",): ENGINE_OPTIONS | {"--prompts", "--per-task", "-n", "--max-tokens", "--json", "-q", "--quiet"},
 }
 COMMANDS = ["run", "pull", "list", "show", "rows", "bench"]

@@ -10,7 +10,9 @@ from borrador.cli import rows
 
 
 def test_last_line_of_json_has_times_weights_and_bandwidth(borrador: Borrador, monkeypatch: pytest.MonkeyPatch) -> None:
-    costs = RowCosts({1: 0.010, 8: 0.015}, weights_bytes=100_000_000, read_bandwidth=20e9)
+    costs = RowCosts(
+        {1: 0.010, 8: 0.015}, weights_bytes=100_000_000, read_bandwidth=20e9, row_macs=150_000_000, integer_peak=100e9
+    )
     monkeypatch.setattr(rows, "find_model", lambda *_, **__: None)
     monkeypatch.setattr(rows, "_measure", lambda *_: costs)
     result = borrador("rows", "--json")
@@ -19,8 +21,11 @@ def test_last_line_of_json_has_times_weights_and_bandwidth(borrador: Borrador, m
         "rows_ms": {"1": 10.0, "8": 15.0},
         "weights_bytes": 100_000_000,
         "read_bandwidth_bytes_s": 20_000_000_000,
+        "row_macs": 150_000_000,
+        "integer_peak_mac_s": 100_000_000_000,
+        "limit_ms": {"1": 5.0, "8": 12.0},
     }
-    assert ["8", "15.00", "1.50", "1.88", "33%"] in [line.split() for line in table]
+    assert ["8", "15.00", "1.50", "1.88", "12.00", "80%", "33%"] in [line.split() for line in table]
 
 
 @pytest.mark.parametrize(

@@ -17,31 +17,55 @@ PREFILL_ROWS = 64
 
 @dataclass(frozen=True, slots=True)
 class RowCosts:
-    """Median time of a pass by its number of rows, and what memory could give at best.
+    """Median time of a pass by its number of rows, and what the machine could give at best.
 
     Attributes:
         seconds: rows -> median seconds of one pass with logits for every row.
         weights_bytes: bytes of weights that one pass reads.
         read_bandwidth: bytes per second that the same threads read from memory.
+        row_macs: multiply-accumulates that one row takes in the matrices.
+        integer_peak: byte multiply-accumulates per second that the same threads reach without touching memory.
     """
 
     seconds: dict[int, float]
     weights_bytes: int
     read_bandwidth: float
+    row_macs: int
+    integer_peak: float
 
     def ratio(self, rows: int) -> float:
         """T(rows) / T(1)."""
         return self.seconds[rows] / self.seconds[1]
 
+    def limit_share(self, rows: int) -> float:
+        """Limit / measured time of a pass over so many rows; 1 is as fast as the machine can be."""
+        return self.limit(rows) / self.seconds[rows]
+
     def bandwidth_share(self, rows: int) -> float:
-        """Share of the memory bandwidth that a pass of so many rows reaches; 1 is the limit of a memory-bound pass."""
-        return self.weights_bytes / self.seconds[rows] / self.read_bandwidth if self.read_bandwidth else 0.0
+        """Share of the memory bandwidth that a pass of so many rows reaches."""
+        return self.memory_limit / self.seconds[rows]
+
+    @property
+    def memory_limit(self) -> float:
+        """Seconds that reading the weights once takes at best, whatever the rows."""
+        return self.weights_bytes / self.read_bandwidth
+
+    def integer_limit(self, rows: int) -> float:
+        """Seconds that the products of so many rows take at best."""
+        return rows * self.row_macs / self.integer_peak
+
+    def limit(self, rows: int) -> float:
+        """Seconds below which no pass over so many rows can fall: the roofline."""
+        return max(self.memory_limit, self.integer_limit(rows))
 
     def as_json(self) -> dict[str, Any]:
         return {
             "rows_ms": {str(rows): round(seconds * 1e3, 4) for rows, seconds in self.seconds.items()},
             "weights_bytes": self.weights_bytes,
             "read_bandwidth_bytes_s": round(self.read_bandwidth),
+            "row_macs": self.row_macs,
+            "integer_peak_mac_s": round(self.integer_peak),
+            "limit_ms": {str(rows): round(self.limit(rows) * 1e3, 4) for rows in self.seconds},
         }
 
 

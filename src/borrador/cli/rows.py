@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 
 from borrador.bench.row_cost import MIN_REPEATS, ROW_COUNTS, RowCosts, fill_context, measure_rows
+from borrador.bench.row_plot import draw_rows, require_plot_file
 from borrador.cli import options as opt
 from borrador.cli.models import find_model
 from borrador.cli.output import make_table, print_json, print_table, standard_output
@@ -26,18 +27,28 @@ def rows(
         int, typer.Option("--context-tokens", metavar="N", parser=opt.at_least(0), help="Tokens already there.")
     ] = 64,
     threads: opt.ThreadsOption = opt.ENGINE.threads,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", metavar="FILE.svg", help="Also draw T(m) and its limits (extra borrador[plot])."),
+    ] = None,
     json: opt.JsonOption = False,
     quiet: opt.QuietOption = False,
 ) -> None:
-    """Measure what a pass costs by its rows.
+    """Measure what a pass costs by its rows, against what the machine allows.
 
-    T(m) is the median time of a pass over m rows; sizes are interleaved. The share of memory bandwidth compares the
-    bytes of weights read in that time with what the same threads read from memory at best.
+    T(m) is the median time of a pass over m rows; sizes are interleaved. The limit is the larger of two times: reading
+    the weights once at the bandwidth these threads reach, and the products of m rows at the peak of their integer
+    units. Both are measured before and after the passes.
     """
     opt.engine_config(None, threads, context_tokens + max(ROW_COUNTS), None)
+    if plot is not None:
+        require_plot_file(plot)
     standard_output()
-    costs = _measure(find_model(model, quiet=quiet), repeats, context_tokens, threads)
-    print_table(tabulate(costs), describe_bandwidth(costs))
+    path = find_model(model, quiet=quiet)
+    costs = _measure(path, repeats, context_tokens, threads)
+    print_table(tabulate(costs), describe_limits(costs))
+    if plot is not None:
+        draw_rows(costs, path.name, plot)
     if json:
         print_json(costs.as_json())
 
@@ -51,17 +62,18 @@ def _measure(path: Path, repeats: int, context_tokens: int, threads: int | None)
         target = model.open(context_tokens + max(ROW_COUNTS))
         tokens = [number * 7919 % target.vocabulary_size for number in range(context_tokens + max(ROW_COUNTS))]
         fill_context(target, tokens[:context_tokens])
-        before = _native.read_bandwidth(model.threads, _BANDWIDTH_BYTES)
+        before = _native.read_bandwidth(model.threads, _BANDWIDTH_BYTES), model.integer_peak()
         seconds = measure_rows(target, tokens[context_tokens:], repeats)
-        after = _native.read_bandwidth(model.threads, _BANDWIDTH_BYTES)
-        return RowCosts(seconds, model.weights_bytes, max(before, after))
+        after = _native.read_bandwidth(model.threads, _BANDWIDTH_BYTES), model.integer_peak()
+        bandwidth, peak = (max(pair) for pair in zip(before, after, strict=True))
+        return RowCosts(seconds, model.weights_bytes, bandwidth, model.row_macs, peak)
     finally:
         model.close()
 
 
 def tabulate(costs: RowCosts) -> Table:
     """A row per pass size."""
-    table = make_table(right=("rows", "T(m) ms", "T(m)/T(1)", "ms a row", "bandwidth"))
+    table = make_table(right=("rows", "T(m) ms", "T(m)/T(1)", "ms a row", "limit ms", "of limit", "bandwidth"))
     for count, seconds in costs.seconds.items():
         milliseconds = seconds * 1e3
         table.add_row(
@@ -69,14 +81,17 @@ def tabulate(costs: RowCosts) -> Table:
             f"{milliseconds:.2f}",
             f"{costs.ratio(count):.2f}",
             f"{milliseconds / count:.2f}",
+            f"{costs.limit(count) * 1e3:.2f}",
+            f"{costs.limit_share(count):.0%}",
             f"{costs.bandwidth_share(count):.0%}",
         )
     return table
 
 
-def describe_bandwidth(costs: RowCosts) -> str:
-    """What the last column of the table is a share of."""
+def describe_limits(costs: RowCosts) -> str:
+    """What the limits in the table are made of."""
     return (
-        f"{costs.weights_bytes / 1e6:.0f} MB of weights a pass; the memory gives "
-        f"{costs.read_bandwidth / 1e9:.1f} GB/s, {costs.weights_bytes / costs.read_bandwidth * 1e3:.2f} ms for them"
+        f"{costs.weights_bytes / 1e6:.0f} MB of weights a pass at {costs.read_bandwidth / 1e9:.1f} GB/s take "
+        f"{costs.memory_limit * 1e3:.2f} ms; {costs.row_macs / 1e6:.0f} M products a row at "
+        f"{costs.integer_peak / 1e9:.0f} G/s take {costs.integer_limit(1) * 1e3:.2f} ms"
     )

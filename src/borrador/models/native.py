@@ -76,7 +76,7 @@ class NativeModel:
         return self.engine.row_macs
 
     def integer_peak(self) -> float:
-        """Byte multiply-accumulates a second that the threads' integer units give at best; takes a tenth of a second."""
+        """Byte multiply-accumulates a second that the integer units give at best; measured, which takes 0.1 s."""
         return self.engine.integer_peak()
 
     @property
