@@ -72,9 +72,14 @@ def test_llama_with_llama3_rope_scaling(write: Write) -> None:
     assert_close(engine_logits(path), reference("Llama", path, num_hidden_layers=2, rope_parameters=scaling))
 
 
-def test_mistral(write: Write) -> None:
-    path = write("llama", layers=2, metadata={"llama.attention.sliding_window": WINDOW})
-    assert_close(engine_logits(path), reference("Mistral", path, num_hidden_layers=2, sliding_window=WINDOW))
+@pytest.mark.parametrize("window", [1, WINDOW, 256, 400])
+def test_mistral_with_windows_that_hide_whole_chunks_of_positions(write: Write, window: int) -> None:
+    tokens = [*TOKENS, *TOKENS[::-1]]
+    path = write("llama", layers=2, metadata={"llama.attention.sliding_window": window})
+    expected = reference(
+        "Mistral", path, tokens, num_hidden_layers=2, sliding_window=window, max_position_embeddings=1024
+    )
+    assert_close(engine_logits(path, tokens, capacity=700), expected)
 
 
 @pytest.mark.parametrize("tied", [False, True])

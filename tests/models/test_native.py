@@ -119,6 +119,25 @@ def test_logits_are_bit_identical_on_any_instruction_set(path: Path, monkeypatch
         np.testing.assert_array_equal(found[0], other)
 
 
+@pytest.mark.parametrize("window", [5, 256, 300])
+def test_windows_that_hide_whole_chunks_leave_bits_as_they_are(tmp_path: Path, window: int) -> None:
+    path = write_tiny_model(tmp_path / "tiny.gguf", metadata={"llama.attention.sliding_window": window})
+    tokens, found = 4 * TOKENS, []
+    for threads, chunk in ((1, len(tokens)), (2, 300), (2, 1)):
+        model = NativeModel.load(path, threads=threads)
+        sequence = model.open(len(tokens))
+        sequence.forward(Rows.chain(tokens[:1200], logits_from=1200))
+        sequence.commit(range(1200))
+        logits = []
+        for start in range(1200, len(tokens), chunk):
+            rows = Rows.chain(tokens[start : start + chunk])
+            logits.append(np.array(sequence.forward(rows)))
+            sequence.commit(range(len(rows.tokens)))
+        found.append(np.concatenate(logits))
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+
+
 def test_rows_before_logits_from_give_no_logits_and_change_none(model: NativeModel) -> None:
     sequence = prefilled(model, 20)
     everything = np.array(sequence.forward(Rows.chain(TOKENS[20:30])))
