@@ -63,10 +63,10 @@ AttentionMaskInterface.register(HALF_CACHE, eager_mask)
 
 
 def transformers_logits(model: PreTrainedModel, path: Path, tokens: list[int]) -> Float32Array:
-    """Logits after every token, of a model that takes its weights from a file of F32 tensors."""
+    """Logits after every token, of a model that takes its weights, in float32, from a file."""
     reader = gguf.GGUFReader(path)
     family = reader.fields["general.architecture"].contents()
-    tensors = {tensor.name: np.array(tensor.data) for tensor in reader.tensors}
+    tensors = {item.name: np.array(gguf.quants.dequantize(item.data, item.tensor_type)) for item in reader.tensors}
     state = {name: torch.from_numpy(data) for name, data in _named(family, model.config, tensors)}
     missing, unexpected = model.load_state_dict(state, strict=False)
     assert not unexpected

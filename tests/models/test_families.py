@@ -13,8 +13,10 @@ pytest.importorskip("transformers", reason="the reference group of dependencies 
 
 import transformers
 from tests.families import HALF_CACHE, transformers_logits
+from tests.reference import kl_divergence
 from tests.tiny_gguf import write_tiny_model
 
+from borrador.models.gguf import TensorFormat
 from borrador.models.native import NativeModel
 from borrador.models.target import Rows
 from borrador.types import Float32Array
@@ -188,3 +190,24 @@ def test_qwen3moe(write: Write, normalised: bool) -> None:
         num_experts_per_tok=3, norm_topk_prob=normalised,
     )  # fmt: skip
     assert_close(engine_logits(path), expected)
+
+
+@pytest.mark.parametrize("stored_as", [TensorFormat.Q8_0, TensorFormat.Q4_K], ids=lambda item: item.name)
+def test_quantised_experts_stay_close_to_float32(write: Write, stored_as: TensorFormat) -> None:
+    path = write(
+        "qwen3moe",
+        format=stored_as,
+        width=256,
+        ffn=256,
+        layers=2,
+        head_dim=64,
+        experts=7,
+        experts_used=3,
+        sharpness=3.0,
+    )
+    expected = reference(
+        "Qwen3Moe", path, hidden_size=256, num_hidden_layers=2, head_dim=64, moe_intermediate_size=256, num_experts=7,
+        num_experts_per_tok=3, norm_topk_prob=True,
+    )  # fmt: skip
+    divergence = kl_divergence(expected, engine_logits(path))
+    assert np.median(divergence) < 0.005  # a row that ends at other experts is far off
