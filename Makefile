@@ -12,7 +12,7 @@ PROMPT ?= Correct the spelling and return the whole text: The museeum is opend f
 MODEL ?= smollm2-135m
 DRAFT ?= auto
 
-.PHONY: run install test lint types unit long sanitize bench rows clean
+.PHONY: run install test lint types unit long sanitize sanitized-build fuzz bench rows clean
 .DEFAULT_GOAL := run
 
 run: install
@@ -56,15 +56,23 @@ unit: $(VENV)/.dev install
 	@echo "== pytest, with real models"
 	$(BIN)/python -m pytest -m 'not long'
 
-long: $(VENV)/.dev install
+long: $(VENV)/.dev install fuzz
 	$(BIN)/python -m pytest -m long
 
 # The interpreter is not built with the sanitizer, so its runtime has to be loaded first; Python's own leaks are not ours.
-sanitize: $(VENV)/.dev
+SANITIZED := LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
+  ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/sanitize/site $(BIN)/python -m pytest
+
+sanitize: sanitized-build
+	$(SANITIZED) -m 'not long and not real_model' tests/models tests/engine
+
+# Damaged files by the hundred thousand, with every access checked.
+fuzz: sanitized-build
+	$(SANITIZED) -m long tests/models/test_long_damage.py
+
+sanitized-build: $(VENV)/.dev
 	$(PIP) install --quiet --no-build-isolation --no-deps --upgrade --target build/sanitize/site \
 	  -C build-dir=build/sanitize/build -C cmake.define.BORRADOR_SANITIZE=ON -C install.strip=false .
-	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
-	  PYTHONPATH=build/sanitize/site $(BIN)/python -m pytest -m 'not long and not real_model' tests/models tests/engine
 
 bench: install
 	$(BIN)/borrador bench -m $(MODEL) -d $(DRAFT)
