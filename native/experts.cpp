@@ -3,9 +3,9 @@
 // Rows are grouped by expert, so that a pass reads each chosen expert once. The other rows of a group change nothing:
 // kernels give a row the same bits in any company, and a row adds its experts up in the order of its own ranking.
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
+#include "elementary.h"
 #include "transformer.h"
 
 namespace borrador {
@@ -52,7 +52,7 @@ void Transformer::choose_experts(size_t stride) {
 void Transformer::rank_experts(float* logits, Choice* choices) const {
   const float most = *std::max_element(logits, logits + shape_.experts);
   float total = 0, chosen = 0;
-  for (size_t e = 0; e < shape_.experts; ++e) total += logits[e] = float(std::exp(double(logits[e] - most)));
+  for (size_t e = 0; e < shape_.experts; ++e) total += logits[e] = float(same_exp(double(logits[e] - most)));
   for (size_t rank = 0; rank < shape_.experts_used; ++rank) {
     const size_t best = size_t(std::max_element(logits, logits + shape_.experts) - logits);
     choices[rank] = {best, logits[best], 0};

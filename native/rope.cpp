@@ -1,23 +1,24 @@
 #include "rope.h"
 
-#include <cmath>
+#include "elementary.h"
 
 namespace borrador {
 
 std::vector<double> rope_frequencies(const RopeShape& rope, size_t dim, std::span<const float> divisors) {
   std::vector<double> frequencies(dim / 2);
+  const double log_base = same_log(rope.base);
   for (size_t i = 0; i < frequencies.size(); ++i) {
     const double divisor = divisors.empty() ? 1.0 : double(divisors[i]);
-    frequencies[i] = rope.scale * std::pow(rope.base, -2.0 * double(i) / double(dim)) / divisor;
+    frequencies[i] = rope.scale * same_exp(-2.0 * double(i) / double(dim) * log_base) / divisor;
   }
   return frequencies;
 }
 
 void rope_table(std::span<const double> frequencies, size_t position, double magnitude, float* table) {
   for (size_t i = 0; i < frequencies.size(); ++i) {
-    const double angle = double(position) * frequencies[i];
-    table[i] = float(std::cos(angle) * magnitude);
-    table[frequencies.size() + i] = float(std::sin(angle) * magnitude);
+    const Turn turn = same_turn(double(position) * frequencies[i]);
+    table[i] = float(turn.cosine * magnitude);
+    table[frequencies.size() + i] = float(turn.sine * magnitude);
   }
 }
 
