@@ -1,5 +1,6 @@
 # make run    set up on first use, then write with speculation on the default model
-# make test   set up on first use, then everything that CI runs
+# make test   set up on first use, then lint, types and tests
+# make cross  equal logits on every instruction set, arm64 in an emulator; CI runs it behind make test
 # make long   checks that take minutes          make sanitize  native tests under ASan and UBSan
 # make bench  plain against speculative decoding, make rows      the cost of a pass by its rows
 PYTHON ?= python3
@@ -12,7 +13,7 @@ PROMPT ?= Correct the spelling and return the whole text: The museeum is opend f
 MODEL ?= smollm2-135m
 DRAFT ?= auto
 
-.PHONY: run install test lint types unit long sanitize sanitized-build fuzz bench rows clean
+.PHONY: run install test lint types unit cross long sanitize sanitized-build fuzz bench rows clean
 .DEFAULT_GOAL := run
 
 run: install
@@ -55,6 +56,10 @@ types: $(VENV)/.dev
 unit: $(VENV)/.dev install
 	@echo "== pytest, with real models"
 	$(BIN)/python -m pytest -m 'not long'
+
+cross: install
+	@echo "== equal logits on every instruction set"
+	@PATH="$(abspath $(BIN)):$$PATH" native/checks/cross build/venv build/cross
 
 long: $(VENV)/.dev install fuzz
 	$(BIN)/python -m pytest -m long

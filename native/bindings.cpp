@@ -27,17 +27,16 @@ using Ints = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::c
 std::span<const int32_t> as_span(const Ints& a) { return {a.data(), a.shape(0)}; }
 
 Isa parse_isa(const std::string& name) {
-  const Isa best = best_isa();
-  if (name.empty()) return best;
-  for (const Isa isa : {Isa::portable, Isa::avx2, Isa::avx512vnni})
-    if (name == kernels_for(isa).name && isa <= best) return isa;
+  if (name.empty()) return best_isa();
+  for (const Isa isa : all_isas)
+    if (is_available(isa) && name == kernels_for(isa).name) return isa;
   throw std::invalid_argument("instruction set " + name + " is not available here");
 }
 
 std::vector<std::string> available_isas() {
   std::vector<std::string> names;
-  for (const Isa isa : {Isa::portable, Isa::avx2, Isa::avx512vnni})
-    if (isa <= best_isa()) names.emplace_back(kernels_for(isa).name);
+  for (const Isa isa : all_isas)
+    if (is_available(isa)) names.emplace_back(kernels_for(isa).name);
   return names;
 }
 

@@ -8,36 +8,112 @@
 #ifdef __linux__
 #include <sched.h>
 #endif
-#ifdef _MSC_VER
+#if defined(BORRADOR_X86) && defined(_MSC_VER)
 #include <immintrin.h>
 #include <intrin.h>
+#elif defined(BORRADOR_X86)
+#include <cpuid.h>
+#elif defined(BORRADOR_ARM64) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#elif defined(BORRADOR_ARM64) && defined(_WIN32)
+#define NOMINMAX
+#include <windows.h>
 #endif
 
 namespace borrador {
 
-#if defined(BORRADOR_X86) && defined(_MSC_VER)
-Isa best_isa() {
-  int leaf1[4], leaf7[4];
-  __cpuidex(leaf1, 1, 0);
-  __cpuidex(leaf7, 7, 0);
-  const bool saved = (leaf1[2] >> 27) & 1;
-  const unsigned long long state = saved ? _xgetbv(0) : 0;
-  const bool avx2 = (state & 6) == 6 && ((leaf1[2] >> 12) & 1) && ((leaf1[2] >> 29) & 1) && ((leaf7[1] >> 5) & 1);
-  const bool foundation = ((leaf7[1] >> 16) & 1) && ((leaf7[1] >> 17) & 1) && ((leaf7[1] >> 30) & 1) && ((leaf7[1] >> 31) & 1);
-  if (avx2 && (state & 0xe6) == 0xe6 && foundation && ((leaf7[2] >> 11) & 1)) return Isa::avx512vnni;
-  return avx2 ? Isa::avx2 : Isa::portable;
-}
-#elif defined(BORRADOR_X86)
-Isa best_isa() {
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
-  if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni"))
-    return Isa::avx512vnni;
-  return avx2 ? Isa::avx2 : Isa::portable;
-}
+namespace {
+
+#if defined(BORRADOR_X86)
+
+struct Registers {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+};
+
+// CPUID; zeros for a leaf that the processor lacks. A missing sub-leaf of a leaf reads as zeros by definition.
+Registers identify(unsigned leaf, unsigned sub_leaf) {
+  Registers r;
+#ifdef _MSC_VER
+  int most[4], found[4];
+  __cpuid(most, 0);
+  if (unsigned(most[0]) < leaf) return r;
+  __cpuidex(found, int(leaf), int(sub_leaf));
+  r = {unsigned(found[0]), unsigned(found[1]), unsigned(found[2]), unsigned(found[3])};
 #else
-Isa best_isa() { return Isa::portable; }
+  __get_cpuid_count(leaf, sub_leaf, &r.a, &r.b, &r.c, &r.d);
 #endif
+  return r;
+}
+
+// The register state that the operating system saves (XCR0); 0 where it does not use XSAVE.
+unsigned long long saved_state() {
+  if (!(identify(1, 0).c >> 27 & 1)) return 0;
+#ifdef _MSC_VER
+  return _xgetbv(0);
+#else
+  unsigned low, high;
+  asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return low | (unsigned long long)high << 32;
+#endif
+}
+
+bool has_bits(unsigned long long value, unsigned long long bits) { return (value & bits) == bits; }
+
+// Bits as in Intel's manual, volume 2A, CPUID.
+bool has_avx2() {
+  constexpr unsigned fma = 1u << 12, f16c = 1u << 29, avx2 = 1u << 5;
+  return has_bits(saved_state(), 0x6) && has_bits(identify(1, 0).c, fma | f16c) && has_bits(identify(7, 0).b, avx2);
+}
+
+bool has_avxvnni() { return has_avx2() && has_bits(identify(7, 1).a, 1u << 4); }
+
+bool has_avx512vnni() {
+  constexpr unsigned f = 1u << 16, dq = 1u << 17, bw = 1u << 30, vl = 1u << 31, vnni = 1u << 11;
+  return has_avx2() && has_bits(saved_state(), 0xe6) && has_bits(identify(7, 0).b, f | dq | bw | vl) && has_bits(identify(7, 0).c, vnni);
+}
+
+#elif defined(BORRADOR_ARM64)
+
+bool has_dot_product() {
+#if defined(__APPLE__)
+  return true;  // every Apple processor that runs macOS
+#elif defined(__linux__)
+  return getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
+#elif defined(_WIN32)
+  return IsProcessorFeaturePresent(43);  // PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE, which older headers lack
+#else
+  return false;
+#endif
+}
+
+#endif
+
+}  // namespace
+
+bool is_available(Isa isa) {
+  switch (isa) {
+    case Isa::portable: return true;
+#ifdef BORRADOR_X86
+    case Isa::avx2: return has_avx2();
+    case Isa::avx512vnni: return has_avx512vnni();
+#endif
+#ifdef BORRADOR_AVXVNNI
+    case Isa::avxvnni: return has_avxvnni();
+#endif
+#ifdef BORRADOR_ARM64
+    case Isa::neon: return has_dot_product();
+#endif
+    default: return false;
+  }
+}
+
+Isa best_isa() {
+  Isa best = Isa::portable;
+  for (const Isa isa : all_isas)
+    if (is_available(isa)) best = isa;
+  return best;
+}
 
 namespace {
 

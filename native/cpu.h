@@ -4,9 +4,14 @@
 
 namespace borrador {
 
-enum class Isa { portable, avx2, avx512vnni };
+// In ascending order of preference.
+enum class Isa { portable, neon, avx2, avxvnni, avx512vnni };
+inline constexpr Isa all_isas[] = {Isa::portable, Isa::neon, Isa::avx2, Isa::avxvnni, Isa::avx512vnni};
 
-// The best instruction set of this processor that this build holds.
+// True where this build holds the instruction set and this processor and its operating system offer it.
+bool is_available(Isa isa);
+
+// The most preferable instruction set that is available.
 Isa best_isa();
 
 // Cores this process may use: its CPU affinity, further limited by a cgroup CPU quota. At least 1.

@@ -10,6 +10,12 @@ const KernelTable& kernels_for(Isa isa) {
     case Isa::avx512vnni: return avx512vnni_kernels();
     case Isa::avx2: return avx2_kernels();
 #endif
+#ifdef BORRADOR_AVXVNNI
+    case Isa::avxvnni: return avxvnni_kernels();
+#endif
+#ifdef BORRADOR_ARM64
+    case Isa::neon: return neon_kernels();
+#endif
     default: return portable_kernels();
   }
 }

@@ -51,9 +51,12 @@ struct KernelTable {
 };
 
 const KernelTable& portable_kernels();
+const KernelTable& neon_kernels();
 const KernelTable& avx2_kernels();
+const KernelTable& avxvnni_kernels();
 const KernelTable& avx512vnni_kernels();
 
+// The functions of an instruction set that this build holds, else the portable ones.
 const KernelTable& kernels_for(Isa isa);
 
 inline constexpr size_t peak_dots = 8;  // sums that the rounds of integer_peak keep under way
