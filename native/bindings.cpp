@@ -105,7 +105,9 @@ auto multiply(const std::string& isa, uint32_t format, size_t rows, size_t colum
   std::vector<float> values(count * columns), out(count * matrix.padded_rows(), std::numeric_limits<float>::quiet_NaN());
   std::vector<uint8_t> activations(count * groups * activation_bytes_per_row_group);
   for (size_t row = 0; row < count; ++row) std::copy_n(row_of(x, row), columns, values.data() + row * columns);
-  if (matrix.quantised()) quantise_tiles(kernels, values.data(), columns, 0, count, count, activations.data());
+  if (matrix.quantised())
+    for (size_t tile = 0; tile * kernels.tile_rows < count; ++tile)
+      quantise_tile(kernels, values.data(), columns, tile, count, 0, groups, activations.data());
   const auto* input = matrix.quantised() ? activations.data() : reinterpret_cast<const uint8_t*>(values.data());
   pool->pool.for_range(matrix.strips(), 1, [&](size_t begin, size_t end, size_t) {
     kernels.matmul(matrix.format, matrix.data, matrix.blocks_per_strip(), begin, end, input, count, out.data(), matrix.padded_rows());

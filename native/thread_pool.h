@@ -1,7 +1,8 @@
 // A pool that runs one parallel loop at a time, made for many very short loops in a row.
 //
-// A loop ends when its pieces are done, not when every worker has looked at it: a worker that lost its core to another
-// process holds nobody up unless it is in the middle of a piece.
+// Each thread starts on a contiguous part of its own, so that what it fetches ahead of a piece is its next piece; one that
+// is done helps out at the far end of another's part. A loop ends when its items are done, not when every worker has
+// looked at it: a worker that lost its core to another process holds nobody up unless it is in the middle of a piece.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -38,19 +39,23 @@ class ThreadPool {
  private:
   using Call = void (*)(void*, size_t, size_t, size_t);
 
+  // Items [begin, end) that nobody has taken yet, in one word: begin in the low half.
+  struct alignas(64) Part {
+    std::atomic<uint64_t> range{0};
+  };
+
   void run(size_t count, size_t grain, Call call, void* context);
   void work(size_t thread);
   bool take_piece(size_t thread);
+  bool take_from(Part& part, bool front, size_t thread);
 
-  // One line each: these are hammered by all threads.
-  alignas(64) std::atomic<int64_t> unclaimed_{0};  // pieces nobody has taken; at or below 0 between loops
-  alignas(64) std::atomic<size_t> done_{0};
+  std::vector<Part> parts_;
+  alignas(64) std::atomic<size_t> done_{0};     // items
   alignas(64) std::atomic<uint32_t> epoch_{0};  // counts loops, for sleepers
   // The loop. Written while nothing is claimed, read by threads that hold a claim.
-  alignas(64) size_t count_ = 0;
-  size_t grain_ = 1, pieces_ = 0;
-  Call call_ = nullptr;
+  alignas(64) Call call_ = nullptr;
   void* context_ = nullptr;
+  std::atomic<uint64_t> grain_{1};
   std::atomic<bool> stopping_{false};
   std::vector<std::thread> workers_;
 };

@@ -14,7 +14,8 @@ constexpr size_t slice_limit = 256;   // rows that go through the layers togethe
 constexpr size_t fair_items = 4;       // of attention for each thread; with fewer, chunks are spread over the threads
 constexpr size_t attention_rows = 8;  // rows of one sequence that are attended together
 constexpr size_t piece_bytes = 65536; // weights a thread takes at a time
-constexpr size_t groups_per_piece = 64;
+constexpr size_t groups_per_piece = 16;  // of activations that a thread takes at a time
+constexpr size_t few_groups = 64;        // of activations, that are not worth waking the threads for
 constexpr size_t most_head_dim = 1024;
 
 size_t round_up(size_t count, size_t unit) { return (count + unit - 1) / unit * unit; }
@@ -233,24 +234,32 @@ void Transformer::position_row(const Layer& layer, size_t index, size_t row) {
   }
 }
 
+// Calls body(tile, first, last) for pieces of the groups of activations of `columns`, for all tiles of rows.
+template <class Body>
+void Transformer::for_pieces(size_t columns, size_t rows, Body&& body) {
+  const size_t groups = activation_groups(columns), pieces = (groups + groups_per_piece - 1) / groups_per_piece;
+  const size_t tiles = (rows + kernels_.tile_rows - 1) / kernels_.tile_rows, items = tiles * pieces;
+  threads_->pool.for_range(items, groups * rows <= few_groups ? items : 1, [&](size_t from, size_t to, size_t) {
+    for (size_t item = from; item < to; ++item) {
+      const size_t first = item % pieces * groups_per_piece;
+      body(item / pieces, first, std::min(groups, first + groups_per_piece));
+    }
+  });
+}
+
 void Transformer::ffn_block(const Layer& layer) {
   const size_t width = shape_.ffn_width, stride = layer.gate.padded_rows();
   const Job projections[] = {{&layer.gate, gate_.as<float>(), slice_rows_}, {&layer.up, up_.as<float>(), slice_rows_}};
   normalise_rows(layer.ffn_norm, layer.gate.quantised() || layer.up.quantised());
   multiply(projections, normed_.as<float>());
   const bool quantised = layer.down.quantised();
-  const size_t groups = activation_groups(width);
-  const size_t pieces = (groups + groups_per_piece - 1) / groups_per_piece;
-  threads_->pool.for_range(slice_rows_ * pieces, pieces > 1 ? 1 : 4, [&](size_t from, size_t to, size_t) {
-    for (size_t item = from; item < to; ++item) {
-      const size_t row = item / pieces, first = item % pieces * groups_per_piece, last = std::min(groups, first + groups_per_piece);
-      const size_t begin = first * group, end = std::min(width, last * group);
-      float* mixed = mixed_.as<float>() + row * width;
-      if (begin < end) activation()(gate_.as<float>() + row * stride + begin, up_.as<float>() + row * stride + begin, end - begin, mixed + begin);
-      if (!quantised) continue;
-      const TilePlace place = place_row(kernels_, width, row, slice_rows_);
-      kernels_.quantise(mixed, width, first, last, activations_.data() + place.offset, place.row, place.rows);
-    }
+  for_pieces(width, slice_rows_, [&](size_t tile, size_t first, size_t last) {
+    const size_t begin = first * group, end = std::min(width, last * group);
+    const size_t last_row = std::min((tile + 1) * kernels_.tile_rows, slice_rows_);
+    for (size_t row = tile * kernels_.tile_rows; row < last_row && begin < end; ++row)
+      activation()(gate_.as<float>() + row * stride + begin, up_.as<float>() + row * stride + begin, end - begin,
+                   mixed_.as<float>() + row * width + begin);
+    if (quantised) quantise_tile(kernels_, mixed_.as<float>(), width, tile, slice_rows_, first, last, activations_.data());
   });
   const Job output[] = {{&layer.down, delta_.as<float>(), slice_rows_}};
   multiply(output, mixed_.as<float>());
@@ -271,14 +280,14 @@ void Transformer::normalise_rows(const std::vector<float>& weight, bool quantise
       float *state = state_.as<float>() + row * width, *normed = normed_.as<float>() + row * width;
       if (pending_norm_) kernels_.add(state, finish_delta(delta_.as<float>() + row * stride), width);
       kernels_.rms_norm(state, weight.data(), width, shape_.norm_epsilon, normed);
-      if (quantised) quantise_tiles(kernels_, normed_.as<float>(), width, row, row + 1, slice_rows_, activations_.data());
     }
   });
+  if (quantised) quantise_rows(normed_.as<float>(), width, slice_rows_);
 }
 
 void Transformer::quantise_rows(const float* values, size_t columns, size_t rows) {
-  threads_->pool.for_range(rows, 1, [&](size_t from, size_t to, size_t) {
-    quantise_tiles(kernels_, values, columns, from, to, rows, activations_.data());
+  for_pieces(columns, rows, [&](size_t tile, size_t first, size_t last) {
+    quantise_tile(kernels_, values, columns, tile, rows, first, last, activations_.data());
   });
 }
 

@@ -147,6 +147,8 @@ class Transformer {
   void position_row(const Layer& layer, size_t index, size_t row);
   void position_head(float* head, const std::vector<float>& norm, const float* table) const;
   void normalise_rows(const std::vector<float>& weight, bool quantised);
+  template <class Body>
+  void for_pieces(size_t columns, size_t rows, Body&& body);
   void quantise_rows(const float* values, size_t columns, size_t rows);
   float* finish_delta(float* delta) const;
   void cap_logits(size_t begin, size_t end);

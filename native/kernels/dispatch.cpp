@@ -25,10 +25,12 @@ TilePlace place_row(const KernelTable& kernels, size_t columns, size_t row, size
   return {first * activation_groups(columns) * activation_bytes_per_row_group, row - first, std::min(kernels.tile_rows, count - first)};
 }
 
-void quantise_tiles(const KernelTable& kernels, const float* values, size_t columns, size_t begin, size_t end, size_t count, uint8_t* activations) {
+void quantise_tile(const KernelTable& kernels, const float* values, size_t columns, size_t tile, size_t count, size_t first, size_t last,
+                   uint8_t* activations) {
+  const size_t begin = tile * kernels.tile_rows, end = std::min(begin + kernels.tile_rows, count);
   for (size_t row = begin; row < end; ++row) {
     const TilePlace place = place_row(kernels, columns, row, count);
-    kernels.quantise(values + row * columns, columns, 0, activation_groups(columns), activations + place.offset, place.row, place.rows);
+    kernels.quantise(values + row * columns, columns, first, last, activations + place.offset, place.row, place.rows);
   }
 }
 

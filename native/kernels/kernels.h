@@ -62,9 +62,11 @@ const KernelTable& kernels_for(Isa isa);
 inline constexpr size_t peak_dots = 8;  // sums that the rounds of integer_peak keep under way
 inline constexpr size_t peak_macs = peak_dots * 4 * lanes;
 
-// Quantises rows [begin, end) of `count` rows of activations into the tiles that matmul reads. Rows hold `columns`
-// values; every row gets the same bits whatever the others are.
-void quantise_tiles(const KernelTable& kernels, const float* values, size_t columns, size_t begin, size_t end, size_t count, uint8_t* activations);
+// Quantises groups [first, last) of tile `tile` of `count` rows of activations into the tiles that matmul reads. Rows hold
+// `columns` values; every row gets the same bits whatever the others are. Threads that share a tile should take groups
+// apart, not rows: the rows of a group share cache lines.
+void quantise_tile(const KernelTable& kernels, const float* values, size_t columns, size_t tile, size_t count, size_t first, size_t last,
+                   uint8_t* activations);
 
 // Where row `row` of `count` belongs: its tile's place, its place in the tile and the tile's rows.
 struct TilePlace {
