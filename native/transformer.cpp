@@ -11,7 +11,9 @@ namespace borrador {
 namespace {
 
 constexpr size_t slice_limit = 256;   // rows that go through the layers together
-constexpr size_t fair_items = 4;       // of attention for each thread; with fewer, chunks are spread over the threads
+constexpr size_t fair_items = 4;       // of attention for each thread
+constexpr size_t long_past = 1024;     // positions from which on chunks are spread over the threads where items are few
+constexpr size_t few_heads = 32;       // of all rows, that are not worth waking the threads for
 constexpr size_t attention_rows = 8;  // rows of one sequence that are attended together
 constexpr size_t piece_bytes = 65536; // weights a thread takes at a time
 constexpr size_t groups_per_piece = 16;  // of activations that a thread takes at a time
@@ -114,7 +116,9 @@ void Transformer::forward_slice(const PassRows& rows, size_t begin, size_t end) 
   slice_rows_ = end - begin;
   pending_norm_ = nullptr;
   tiles_.clear();
-  make_tiles(views_.data() + begin, slice_rows_, attention_rows, tiles_);
+  longest_past_ = 0;
+  for (size_t i = begin; i < end; ++i) longest_past_ = std::max(longest_past_, views_[i].visible());
+  make_tiles(views_.data() + begin, slice_rows_, rows_attended_together(), tiles_);
   embed(rows, begin);
   rotate_tables();
   for (size_t i = 0; i < layers_.size(); ++i) {
@@ -123,6 +127,14 @@ void Transformer::forward_slice(const PassRows& rows, size_t begin, size_t end) 
     else ffn_block(layers_[i]);
   }
   output_block(rows, begin);
+}
+
+// Fewer where there would be too little for every thread to do. Long pasts are read once for all rows, and spread over the
+// threads by chunks.
+size_t Transformer::rows_attended_together() const {
+  size_t rows = attention_rows;
+  while (rows > 2 && longest_past_ < long_past && (slice_rows_ + rows - 1) / rows * shape_.kv_heads < fair_items * threads()) rows /= 2;
+  return rows;
 }
 
 void Transformer::embed(const PassRows& rows, size_t begin) {
@@ -153,9 +165,7 @@ void Transformer::attention_block(size_t index) {
       {&layer.query, query_.as<float>(), slice_rows_}, {&layer.key, key_.as<float>(), slice_rows_}, {&layer.value, value_.as<float>(), slice_rows_}};
   normalise_rows(layer.attention_norm, layer.query.quantised() || layer.key.quantised() || layer.value.quantised());
   multiply(projections, normed_.as<float>());
-  threads_->pool.for_range(slice_rows_, 1, [&](size_t from, size_t to, size_t) {
-    for (size_t row = from; row < to; ++row) position_row(layer, index, row);
-  });
+  position_heads(index);
   attend_rows(index);
   if (layer.attention_output.quantised()) quantise_rows(attended_.as<float>(), layer.attention_output.columns, slice_rows_);
   const Job output[] = {{&layer.attention_output, delta_.as<float>(), slice_rows_}};
@@ -177,7 +187,7 @@ void Transformer::attend_rows(size_t index) {
   for (const RowTile& tile : tiles_)
     tiles.emplace_back(kernels_, shape, views_.data() + slice_begin_ + tile.begin, tile.end - tile.begin,
                        query_.as<float>() + tile.begin * query_stride, query_stride, attended_.as<float>() + tile.begin * width);
-  const bool ahead = tiles.size() * heads < fair_items * threads() && plan_ahead();
+  const bool ahead = longest_past_ >= long_past && tiles.size() * heads < fair_items * threads() && plan_ahead();
   if (ahead)
     threads_->pool.for_range(ahead_items_.size(), 1, [&](size_t from, size_t to, size_t thread) {
       for (size_t i = from; i < to; ++i) {
@@ -209,29 +219,48 @@ bool Transformer::plan_ahead() {
   return true;
 }
 
-// Bias, norm, rotation and scaling of one row's query; its key and value go into the cache.
-void Transformer::position_row(const Layer& layer, size_t index, size_t row) {
-  const size_t dims = shape_.head_dim;
-  float* query = query_.as<float>() + row * layer.query.padded_rows();
-  float* key = key_.as<float>() + row * layer.key.padded_rows();
-  float* value = value_.as<float>() + row * layer.value.padded_rows();
-  if (!layer.query_bias.empty()) kernels_.add(query, layer.query_bias.data(), layer.query_bias.size());
-  if (!layer.key_bias.empty()) kernels_.add(key, layer.key_bias.data(), layer.key_bias.size());
-  if (!layer.value_bias.empty()) kernels_.add(value, layer.value_bias.data(), layer.value_bias.size());
+// Threads take heads apart, not rows: the keys of neighbouring slots share cache lines.
+void Transformer::position_heads(size_t index) {
+  const size_t items = shape_.kv_heads + shape_.heads;
+  threads_->pool.for_range(items, items * slice_rows_ <= few_heads ? items : 1, [&](size_t from, size_t to, size_t) {
+    for (size_t item = from; item < to; ++item) {
+      for (size_t row = 0; row < slice_rows_; ++row) {
+        if (item < shape_.kv_heads) position_key_value(index, item, row);
+        else position_query(index, item - shape_.kv_heads, row);
+      }
+    }
+  });
+}
+
+// The cosines and sines that turn a row's heads in a layer; null where the layer turns none.
+const float* Transformer::rope_table_of(size_t index, size_t row) const {
   const int32_t rope = shape_.layers[index].rope;
-  const float* table = rope < 0 ? nullptr : rope_.as<float>() + (row * frequencies_.size() + size_t(rope)) * shape_.rope_dim;
-  for (size_t head = 0; head < shape_.heads; ++head) {
-    position_head(query + head * dims, layer.query_norm, table);
-    for (size_t d = 0; d < dims; ++d) query[head * dims + d] *= shape_.attention_scale;
-  }
-  const RowView& view = views_[slice_begin_ + row];
+  return rope < 0 ? nullptr : rope_.as<float>() + (row * frequencies_.size() + size_t(rope)) * shape_.rope_dim;
+}
+
+void Transformer::position_query(size_t index, size_t head, size_t row) {
+  const Layer& layer = layers_[index];
+  const size_t dims = shape_.head_dim;
+  float* query = query_.as<float>() + row * layer.query.padded_rows() + head * dims;
+  if (!layer.query_bias.empty()) kernels_.add(query, layer.query_bias.data() + head * dims, dims);
+  position_head(query, layer.query_norm, rope_table_of(index, row));
+  for (size_t d = 0; d < dims; ++d) query[d] *= shape_.attention_scale;
+}
+
+// Key and value of one head and row go into the cache.
+void Transformer::position_key_value(size_t index, size_t head, size_t row) {
+  const Layer& layer = layers_[index];
+  const size_t dims = shape_.head_dim;
+  float* key = key_.as<float>() + row * layer.key.padded_rows() + head * dims;
+  float* value = value_.as<float>() + row * layer.value.padded_rows() + head * dims;
+  if (!layer.key_bias.empty()) kernels_.add(key, layer.key_bias.data() + head * dims, dims);
+  if (!layer.value_bias.empty()) kernels_.add(value, layer.value_bias.data() + head * dims, dims);
+  position_head(key, layer.key_norm, rope_table_of(index, row));
   uint16_t half_key[most_head_dim], half_value[most_head_dim];
-  for (size_t head = 0; head < shape_.kv_heads; ++head) {
-    position_head(key + head * dims, layer.key_norm, table);
-    kernels_.to_half(key + head * dims, dims, half_key);
-    kernels_.to_half(value + head * dims, dims, half_value);
-    view.cache->store(index, head, view.slot, half_key, half_value);
-  }
+  kernels_.to_half(key, dims, half_key);
+  kernels_.to_half(value, dims, half_value);
+  const RowView& view = views_[slice_begin_ + row];
+  view.cache->store(index, head, view.slot, half_key, half_value);
 }
 
 // Calls body(tile, first, last) for pieces of the groups of activations of `columns`, for all tiles of rows.

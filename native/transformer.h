@@ -137,6 +137,7 @@ class Transformer {
   void check(const PassRows& rows) const;
   void plan_rows(const PassRows& rows);
   void forward_slice(const PassRows& rows, size_t begin, size_t end);
+  size_t rows_attended_together() const;
   void embed(const PassRows& rows, size_t begin);
   void rotate_tables();
   void attention_block(size_t index);
@@ -144,7 +145,10 @@ class Transformer {
   bool plan_ahead();
   void ffn_block(const Layer& layer);
   void output_block(const PassRows& rows, size_t begin);
-  void position_row(const Layer& layer, size_t index, size_t row);
+  void position_heads(size_t index);
+  void position_query(size_t index, size_t head, size_t row);
+  void position_key_value(size_t index, size_t head, size_t row);
+  const float* rope_table_of(size_t index, size_t row) const;
   void position_head(float* head, const std::vector<float>& norm, const float* table) const;
   void normalise_rows(const std::vector<float>& weight, bool quantised);
   template <class Body>
@@ -183,7 +187,7 @@ class Transformer {
   std::vector<AheadItem> ahead_items_;
   std::vector<size_t> ahead_begin_;  // by tile and head
   std::vector<float> chunk_results_;
-  size_t slice_begin_ = 0, slice_rows_ = 0;
+  size_t slice_begin_ = 0, slice_rows_ = 0, longest_past_ = 0;
   // The norm of a block's output that lies in delta_ and that state_ has not taken up yet; null where there is none.
   const std::vector<float>* pending_norm_ = nullptr;
   PageBuffer state_, normed_, query_, key_, value_, attended_, delta_, gate_, up_, mixed_, activations_, rope_;

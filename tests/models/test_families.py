@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("transformers", reason="the reference group of dependencies is not installed")
-
 import transformers
 from tests.families import HALF_CACHE, transformers_logits
 from tests.reference import kl_divergence

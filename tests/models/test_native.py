@@ -108,6 +108,25 @@ def test_logits_are_bit_identical_on_any_number_of_threads(path: Path) -> None:
     np.testing.assert_array_equal(one, three)
 
 
+def test_logits_behind_a_long_past_are_bit_identical_for_any_rows_and_threads(tmp_path: Path) -> None:
+    """From 1,024 positions on, chunks of the past are spread over the threads where rows are few."""
+    path = write_tiny_model(tmp_path / "tiny.gguf", "qwen2", format=TensorFormat.Q8_0, width=64, ffn=64)
+    past, rows = [token % 320 for token in range(7, 1507)], TOKENS[:7]
+    found = []
+    for threads, together in ((1, 7), (2, 1), (4, 7), (4, 3), (3, 2)):
+        sequence = NativeModel.load(path, threads=threads).open(2048)
+        sequence.forward(Rows.chain(past, logits_from=len(past)))
+        sequence.commit(range(len(past)))
+        parts = []
+        for start in range(0, len(rows), together):
+            chain = Rows.chain(rows[start : start + together])
+            parts.append(np.array(sequence.forward(chain)))
+            sequence.commit(range(len(chain.tokens)))
+        found.append(np.concatenate(parts))
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])
+
+
 def test_logits_are_bit_identical_on_any_instruction_set(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for isa in _native.available_isas():
