@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 import transformers
 from tests.families import HALF_CACHE, transformers_logits
 from tests.reference import kl_divergence
