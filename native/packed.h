@@ -13,7 +13,7 @@
 //   8 bits:  full[j]  one byte a code
 //
 // A code is unsigned; its weight is scale * (code - offset), scale * (table[code] - offset) or scale * code + minimum.
-// Source of the block formats: the GGUF specification and ggml's format descriptions (see weights.cpp).
+// Source of the block formats: the GGUF specification and ggml's format descriptions (see gguf_blocks.h).
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -153,13 +153,13 @@ class ChatSandbox(ImmutableSandboxedEnvironment):
             return attr in _TEXT_METHODS
         return not isinstance(obj, int | float | bytes) and super().is_safe_attribute(obj, attr, value)
 
-    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805  # as in jinja2
-        owner, name = getattr(__obj, "__self__", None), getattr(__obj, "__name__", "")
+    def call(self, context: Context, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
         if isinstance(owner, str) and name == "join":
             return join_texts(args[0], owner)
         if isinstance(owner, str) and name == "replace":
             return replace_text(owner, *args, **kwargs)
-        return charged(super().call(__context, __obj, *args, **kwargs))
+        return charged(super().call(context, function, *args, **kwargs))
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         current_budget.get().spend(operation_cost(operator, left, right))
