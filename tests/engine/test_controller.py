@@ -125,6 +125,15 @@ def best_fixed_gain(rate: float, step_s: float = STEP_S, pass_s: Callable[[int],
     )
 
 
+def test_a_drafter_that_looks_too_dear_is_tried_once_before_it_rests() -> None:
+    """Costs are measured at load, perhaps on a busy machine."""
+    world = World(steep)
+    drafter = Clairvoyant(world, lambda position: 1.0, step_s=PASS_S)
+    plan = Controller(steep, {drafter.name: drafter.price}, world.clock).open()
+    world.play(plan, [drafter], 8)
+    assert [count for count in world.tokens_of_drafts if count] == [2]
+
+
 @pytest.mark.parametrize("rate", [0.2, 0.4, 0.5])
 def test_a_drafter_that_hardly_pays_or_does_not_never_costs_much(rate: float) -> None:
     world = World()

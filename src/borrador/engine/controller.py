@@ -139,7 +139,8 @@ class RequestPlan:
             saved = remaining * self._undrafted * (1.0 - 1.0 / gain)
             return gain > speed and (reading <= _CHEAP_READING or reading < saved)
         trial = (_TRIAL_TOKENS * costs.token_s + self._pass_s(1 + _TRIAL_TOKENS)) / plain_s - 1.0
-        if speed <= _MARGIN and allowance.covers(reading + trial):
+        untried = not outlook.known.tried and reading <= _CHEAP_READING  # costs measured at load may be wrong
+        if speed <= _MARGIN and (untried or allowance.covers(reading + trial)):
             self._round.trial = True
             return True
         allowance.rest()
@@ -151,6 +152,7 @@ class RequestPlan:
         pursuit = Pursuit(outlook, self._pass_s, self._clock, endless=trial)
         draft = desk.ask(name, min(limit, _TRIAL_TOKENS) if trial else limit, pursuit)
         spent_s = pursuit.finish(len(draft.tokens), unread)
+        outlook.known.tried = True
         self._round.paid, self._round.spent_s = name, spent_s
         self._round.drafts[name] = draft
         if not draft.tokens:

@@ -25,6 +25,7 @@ class Knowledge:
         calibration: what its confidence is worth.
         allowance: for trying it while it does not pay.
         typical: the acceptance of an average token.
+        tried: it has drafted at least once.
     """
 
     costs: DraftCosts
@@ -32,6 +33,7 @@ class Knowledge:
     calibration: Calibration = field(default_factory=Calibration)
     allowance: Allowance = field(default_factory=Allowance)
     typical: float = _TYPICAL_FIRST
+    tried: bool = False
 
 
 @dataclass(slots=True)
