@@ -66,7 +66,7 @@ long: $(VENV)/.dev install fuzz
 
 # The interpreter is not built with the sanitizer, so its runtime has to be loaded first; Python's own leaks are not ours.
 SANITIZED := LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
-  ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/sanitize/site $(BIN)/python -m pytest
+  ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=16 PYTHONPATH=build/sanitize/site $(BIN)/python -m pytest
 
 sanitize: sanitized-build
 	$(SANITIZED) -m 'not long and not real_model' tests/models tests/engine

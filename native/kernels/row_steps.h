@@ -25,6 +25,12 @@ float sum_of(typename S::F32 vector) {
   return sum_lanes(values);
 }
 
+// Rounds to integers that a byte holds, whatever comes in: a damaged model may compute infinities and not-a-numbers.
+template <class S>
+typename S::I32 to_int8_range(typename S::F32 x) {
+  return S::round(S::min(S::max(x, S::set(-127.0f)), S::set(127.0f)));
+}
+
 template <class S>
 void quantise(const float* x, size_t columns, size_t begin, size_t end, uint8_t* activations, size_t row, size_t tile) {
   const size_t group_bytes = activation_bytes_per_row_group * tile;
@@ -41,7 +47,7 @@ void quantise(const float* x, size_t columns, size_t begin, size_t end, uint8_t*
     const float scale = largest * (1.0f / 127.0f), inverse = largest > 0 ? 127.0f / largest : 0.0f;
     uint8_t* base = activations + g * group_bytes;
     auto* value = reinterpret_cast<int8_t*>(base + row * group);
-    const auto low_values = S::round(S::mul(low, S::set(inverse))), high_values = S::round(S::mul(high, S::set(inverse)));
+    const auto low_values = to_int8_range<S>(S::mul(low, S::set(inverse))), high_values = to_int8_range<S>(S::mul(high, S::set(inverse)));
     S::store_i8(value, low_values);
     S::store_i8(value + lanes, high_values);
     const int32_t first = S::sum(low_values), second = S::sum(high_values);
