@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from borrador.draft.protocol import Drafter, GoOn, Price, always
 from borrador.engine.llm import LLM
 from borrador.models.scripted import ScriptedModel
+from borrador.sampling.shaping import Shaper
 from borrador.text.tokenizer import Tokenizer
-from borrador.types import Draft, Message, SamplingParams
+from borrador.types import Draft, Message
 
 LETTERS = "abcdefghijklmno"
 END = len(LETTERS)
@@ -57,7 +58,7 @@ class OracleDrafter:
         self.observed: list[tuple[int, ...]] = []
         self.open_sessions = 0
 
-    def open(self, params: SamplingParams, /) -> OracleDrafter:
+    def open(self, shaper: Shaper, /) -> OracleDrafter:
         self.open_sessions += 1
         return self
 

@@ -15,6 +15,7 @@ from borrador.errors import UsageError
 Float32Array = NDArray[np.float32]
 Float64Array = NDArray[np.float64]
 Int32Array = NDArray[np.int32]
+UInt32Array = NDArray[np.uint32]
 
 
 class Message(TypedDict):
@@ -113,6 +114,17 @@ class Draft:
             drafter=self.drafter,
             confidence=self.confidence[:count],
         )
+
+    def path_to(self, row: int) -> tuple[int, ...]:
+        """The draft tokens before a row of logits: none before row 0, token i and its ancestors before row i + 1."""
+        if self.parents is None:
+            return self.tokens[:row]
+        path: list[int] = []
+        index = row - 1
+        while index >= 0:
+            path.append(self.tokens[index])
+            index = self.parents[index]
+        return tuple(reversed(path))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from borrador.draft.lookup import LONGEST_MATCH, SHORTEST_MATCH, LookupDrafter, LookupSession
+from borrador.sampling.shaping import Shaper
 from borrador.types import SamplingParams
 
 
@@ -65,7 +66,7 @@ def test_nothing_is_proposed_without_a_match() -> None:
 
 def test_sessions_share_nothing() -> None:
     drafter = LookupDrafter()
-    first, second = drafter.open(SamplingParams()), drafter.open(SamplingParams())
+    first, second = drafter.open(Shaper(SamplingParams())), drafter.open(Shaper(SamplingParams()))
     assert first.propose([1, 2, 3, 1, 2], 1).tokens == (3,)
     assert second.propose([1, 2], 1).tokens == ()
 

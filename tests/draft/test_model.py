@@ -7,7 +7,7 @@ import pytest
 
 from borrador.draft.model import ModelDrafter, ModelDraftSession
 from borrador.models.scripted import ScriptedModel, ScriptedTarget
-from borrador.sampling.shaping import most_likely, seeded_choice, shape
+from borrador.sampling.shaping import History, Shaper, most_likely
 from borrador.types import SamplingParams
 
 SIZE = 16
@@ -38,7 +38,7 @@ def greedy_path(model: ScriptedModel, context: Sequence[int], count: int) -> tup
 
 def test_greedy_drafts_are_the_models_own_continuation_whatever_was_accepted_before() -> None:
     model = ScriptedModel(SIZE, seed=4)
-    session = make_drafter(model).open(SamplingParams())
+    session = make_drafter(model).open(Shaper(SamplingParams()))
     context = [1, 2, 3]
     generator = np.random.default_rng(0)
     for _ in range(12):
@@ -55,7 +55,7 @@ def test_greedy_drafts_are_the_models_own_continuation_whatever_was_accepted_bef
 
 def test_the_cache_is_brought_up_to_date_and_not_filled_again() -> None:
     model = OpenTargets()
-    session = make_drafter(model).open(SamplingParams())
+    session = make_drafter(model).open(Shaper(SamplingParams()))
     first = session.propose([1, 2, 3], 3).tokens
     before = sum(len(rows.tokens) for rows in model.targets[0].passes)
     session.propose([1, 2, 3, *first, 7], 1)
@@ -66,10 +66,10 @@ def test_the_cache_is_brought_up_to_date_and_not_filled_again() -> None:
 def test_the_next_request_starts_from_what_both_have_in_common() -> None:
     model = OpenTargets()
     drafter = make_drafter(model)
-    session = drafter.open(SamplingParams())
+    session = drafter.open(Shaper(SamplingParams()))
     session.propose([1, 2, 3, 4, 5], 2)
     session.close()
-    again = drafter.open(SamplingParams())
+    again = drafter.open(Shaper(SamplingParams()))
     before = sum(len(rows.tokens) for rows in model.targets[0].passes)
     assert again.propose([1, 2, 3, 9], 1).tokens == greedy_path(model, [1, 2, 3, 9], 1)
     assert sum(len(rows.tokens) for rows in model.targets[0].passes) - before == 1
@@ -79,7 +79,7 @@ def test_the_next_request_starts_from_what_both_have_in_common() -> None:
 def test_two_requests_at_once_have_a_sequence_each() -> None:
     model = OpenTargets()
     drafter = make_drafter(model)
-    first, second = drafter.open(SamplingParams()), drafter.open(SamplingParams())
+    first, second = drafter.open(Shaper(SamplingParams())), drafter.open(Shaper(SamplingParams()))
     assert first.propose([1, 2], 2).tokens == greedy_path(model, [1, 2], 2)
     assert second.propose([3], 2).tokens == greedy_path(model, [3], 2)
     assert first.propose([1, 2, 5], 2).tokens == greedy_path(model, [1, 2, 5], 2)
@@ -93,7 +93,7 @@ def test_a_draft_ends_where_going_on_is_not_worth_it() -> None:
         told.append(confidence)
         return len(told) < 3
 
-    draft = make_drafter(model).open(SamplingParams()).propose([1, 2], 6, go_on)
+    draft = make_drafter(model).open(Shaper(SamplingParams())).propose([1, 2], 6, go_on)
     assert draft.tokens == greedy_path(model, [1, 2], 3)
     assert draft.confidence == tuple(told)
     assert len(model.targets[0].passes) == 3
@@ -102,15 +102,17 @@ def test_a_draft_ends_where_going_on_is_not_worth_it() -> None:
 def test_confidence_is_the_draft_models_own_probability() -> None:
     model = ScriptedModel(SIZE, seed=4)
     for params in (SamplingParams(), SamplingParams(temperature=0.9, seed=3), SamplingParams(temperature=1.0)):
-        draft = make_drafter(model).open(params).propose([1, 2], 3)
+        draft = make_drafter(model).open(Shaper(params)).propose([1, 2], 3)
         for index, token in enumerate(draft.tokens):
-            law = shape(model.logits_after([1, 2, *draft.tokens[:index]]), SamplingParams(temperature=1.0))
+            law = Shaper(SamplingParams(temperature=1.0)).law(
+                model.logits_after([1, 2, *draft.tokens[:index]]), History()
+            )
             assert draft.confidence[index] == pytest.approx(law.probability(token), rel=1e-5)
 
 
 def test_what_is_unread_is_what_the_cache_lacks() -> None:
     for accepted, more, unread in ((3, [7], 2), (1, [9, 9, 9], 3), (0, [9], 1)):
-        session = make_drafter(OpenTargets()).open(SamplingParams())
+        session = make_drafter(OpenTargets()).open(Shaper(SamplingParams()))
         assert session.unread([1, 2, 3]) == 3
         tokens = session.propose([1, 2, 3], 3).tokens
         assert session.unread([1, 2, 3, *tokens[:accepted], *more]) == unread
@@ -121,8 +123,8 @@ def test_seeded_drafts_use_the_targets_noise() -> None:
     params = SamplingParams(temperature=0.9, top_p=0.9, seed=77)
     path = [1, 2]
     for _ in range(3):
-        path.append(seeded_choice(model.logits_after(path), params, len(path)))
-    draft = make_drafter(model).open(params).propose([1, 2], 3)
+        path.append(Shaper(params).choice(model.logits_after(path), History(path)))
+    draft = make_drafter(model).open(Shaper(params)).propose([1, 2], 3)
     assert draft.tokens == tuple(path[2:])
     assert draft.q is None
 
@@ -130,17 +132,17 @@ def test_seeded_drafts_use_the_targets_noise() -> None:
 def test_q_is_the_law_that_was_sampled_from() -> None:
     model = ScriptedModel(SIZE, seed=4)
     params = SamplingParams(temperature=0.8, top_k=5)
-    draft = make_drafter(model).open(params).propose([1, 2], 3)
+    draft = make_drafter(model).open(Shaper(params)).propose([1, 2], 3)
     assert draft.q is not None
     for index in range(3):
-        law = shape(model.logits_after([1, 2, *draft.tokens[:index]]), params)
+        law = Shaper(params).law(model.logits_after([1, 2, *draft.tokens[:index]]), History())
         assert draft.q[index].tolist() == [law.probability(token) for token in range(SIZE)]
         assert draft.q[index, draft.tokens[index]] > 0.0
 
 
 def test_sampled_drafts_follow_q() -> None:
     model = ScriptedModel(SIZE, seed=4)
-    session = make_drafter(model).open(SamplingParams(temperature=1.0))
+    session = make_drafter(model).open(Shaper(SamplingParams(temperature=1.0)))
     draws = 4000
     counts = np.zeros(SIZE)
     for _ in range(draws):
@@ -153,14 +155,14 @@ def test_sampled_drafts_follow_q() -> None:
 
 @pytest.mark.parametrize(("length", "expected"), [(5, 4), (6, 3), (8, 1), (9, 0), (12, 0)])
 def test_drafts_end_where_the_drafters_context_ends(length: int, expected: int) -> None:
-    session = make_drafter(ScriptedModel(SIZE), context_length=8).open(SamplingParams())
+    session = make_drafter(ScriptedModel(SIZE), context_length=8).open(Shaper(SamplingParams()))
     assert len(session.propose([1] * length, 4).tokens) == expected
 
 
 def test_nothing_is_drafted_after_an_end_token() -> None:
     model = ScriptedModel(SIZE, seed=4)
     end = greedy_path(model, [1, 2], 2)[1]
-    session = make_drafter(model, end_ids=frozenset({end})).open(SamplingParams())
+    session = make_drafter(model, end_ids=frozenset({end})).open(Shaper(SamplingParams()))
     assert session.propose([1, 2], 6).tokens[-1] == end
     assert len(session.propose([1, 2], 6).tokens) <= 2
 
@@ -168,14 +170,14 @@ def test_nothing_is_drafted_after_an_end_token() -> None:
 def test_padding_of_the_drafters_vocabulary_is_ignored() -> None:
     drafter = ModelDrafter("wide", ScriptedModel(40, seed=1), context_length=64, vocabulary_size=SIZE)
     for params in (SamplingParams(), SamplingParams(temperature=2.0), SamplingParams(temperature=2.0, seed=1)):
-        draft = drafter.open(params).propose([1, 2], 20)
+        draft = drafter.open(Shaper(params)).propose([1, 2], 20)
         assert max(draft.tokens) < SIZE
 
 
 def test_an_interrupted_draft_leaves_a_usable_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
     model = OpenTargets()
     drafter = make_drafter(model)
-    session = drafter.open(SamplingParams())
+    session = drafter.open(Shaper(SamplingParams()))
     forward = ScriptedTarget.forward
     calls = 0
 
@@ -190,7 +192,7 @@ def test_an_interrupted_draft_leaves_a_usable_sequence(monkeypatch: pytest.Monke
     with pytest.raises(KeyboardInterrupt):
         session.propose([1, 2, 3], 5)
     session.close()
-    again = drafter.open(SamplingParams())
+    again = drafter.open(Shaper(SamplingParams()))
     assert isinstance(again, ModelDraftSession)
     assert again.propose([1, 2, 3], 5).tokens == greedy_path(model, [1, 2, 3], 5)
 
@@ -208,4 +210,4 @@ def test_measuring_a_step_leaves_nothing_in_the_cache() -> None:
     assert price.token_s > 0.0
     assert price.context_token_s > 0.0
     assert model.targets[0].length == 0
-    assert drafter.open(SamplingParams()).propose([1, 2], 3).tokens == greedy_path(model, [1, 2], 3)
+    assert drafter.open(Shaper(SamplingParams())).propose([1, 2], 3).tokens == greedy_path(model, [1, 2], 3)

@@ -18,6 +18,7 @@ from borrador.engine.proposer import Proposer
 from borrador.engine.round import RoundState, play_round
 from borrador.models.scripted import ScriptedModel, ScriptedTarget
 from borrador.sampling.rules import rule_for
+from borrador.sampling.shaping import Shaper
 from borrador.text.detokenizer import Detokenizer
 from borrador.types import Draft, Origin, SamplingParams
 
@@ -38,12 +39,12 @@ def make_state(
     context_length: int = 256,
     end_ids: tuple[int, ...] = (END,),
 ) -> RoundState:
-    target = model.open(context_length)
-    sessions: dict[str, DraftSession] = {drafter.name: drafter.open(params) for drafter in drafters}
+    target, shaper = model.open(context_length), Shaper(params)
+    sessions: dict[str, DraftSession] = {drafter.name: drafter.open(shaper) for drafter in drafters}
     capacity = min(params.max_tokens, context_length - len(prompt))
     answer = Answer(Detokenizer(letter_tokenizer()), stop=params.stop, end_ids=end_ids, capacity=capacity)
     proposer = Proposer(sessions, FixedLength(tuple(sessions), draft_tokens), target.vocabulary_size)
-    return RoundState(target=target, context=list(prompt), proposer=proposer, rule=rule_for(params), ending=answer)
+    return RoundState(target=target, context=list(prompt), proposer=proposer, rule=rule_for(shaper), ending=answer)
 
 
 def answer_of(state: RoundState) -> Answer:

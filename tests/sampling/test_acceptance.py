@@ -193,8 +193,8 @@ def test_a_token_that_q_excludes_is_refused() -> None:
     assert accept_by_rejection([0], q, lambda row: Distribution(None, p), noise) == Verdict((), 0, False, 1)
 
 
-def chosen(*tokens: int) -> Callable[[int, int], int]:
-    return lambda row, depth: tokens[row]
+def chosen(*tokens: int) -> Callable[[int], int]:
+    return lambda row: tokens[row]
 
 
 @pytest.mark.parametrize(
@@ -221,11 +221,11 @@ def test_trees_are_followed_along_the_matching_branch() -> None:
 
 
 def test_rows_behind_the_first_miss_are_never_looked_at() -> None:
-    seen: list[tuple[int, int]] = []
+    seen: list[int] = []
 
-    def choose(row: int, depth: int) -> int:
-        seen.append((row, depth))
+    def choose(row: int) -> int:
+        seen.append(row)
         return (1, 9, 3, 4)[row]
 
     accept_choices((1, 2, 3), None, choose)
-    assert seen == [(0, 0), (1, 1)]
+    assert seen == [0, 1]

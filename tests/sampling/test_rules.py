@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from borrador.sampling.noise import FreshNoise
-from borrador.sampling.rules import GreedyRule, RejectionRule, SeededRule, rule_for
-from borrador.sampling.shaping import seeded_choice
+from borrador.sampling.rules import ChoiceRule, RejectionRule, rule_for
+from borrador.sampling.shaping import History, Shaper
 from borrador.types import Draft, SamplingParams, Verdict
 
 
@@ -14,39 +14,44 @@ def make_logits(rows: int, size: int = 8) -> np.ndarray[tuple[int, int], np.dtyp
 
 
 def test_the_rule_follows_from_the_sampling_parameters() -> None:
-    assert isinstance(rule_for(SamplingParams()), GreedyRule)
-    assert isinstance(rule_for(SamplingParams(seed=1)), GreedyRule)
-    assert isinstance(rule_for(SamplingParams(temperature=0.5, seed=1)), SeededRule)
-    assert isinstance(rule_for(SamplingParams(temperature=0.5)), RejectionRule)
+    def rule(params: SamplingParams) -> object:
+        return rule_for(Shaper(params))
+
+    assert isinstance(rule(SamplingParams()), ChoiceRule)
+    assert isinstance(rule(SamplingParams(seed=1)), ChoiceRule)
+    assert isinstance(rule(SamplingParams(temperature=0.5, seed=1)), ChoiceRule)
+    assert isinstance(rule(SamplingParams(temperature=0.5)), RejectionRule)
 
 
 def test_greedy_accepts_the_most_likely_tokens() -> None:
     logits = make_logits(4)
     best = [int(row.argmax()) for row in logits]
-    assert GreedyRule().accept(logits, Draft(tokens=tuple(best[:3])), 10) == Verdict((0, 1, 2), best[3], True, 3)
+    rule = ChoiceRule(Shaper(SamplingParams()))
+    assert rule.accept(logits, Draft(tokens=tuple(best[:3])), [0] * 10) == Verdict((0, 1, 2), best[3], True, 3)
 
 
 def test_seeded_choices_are_keyed_by_position_along_chain_and_tree() -> None:
-    params = SamplingParams(temperature=1.0, seed=5)
+    shaper = Shaper(SamplingParams(temperature=1.0, seed=5))
+    context = [0] * 20
     logits = make_logits(3)
-    own = [seeded_choice(logits[row], params, 20 + row) for row in range(3)]
+    own = [shaper.choice(logits[row], History(range(20 + row))) for row in range(3)]
     chain = Draft(tokens=tuple(own[:2]))
-    assert SeededRule(params).accept(logits, chain, 20) == Verdict((0, 1), own[2], True, 2)
+    assert ChoiceRule(shaper).accept(logits, chain, context) == Verdict((0, 1), own[2], True, 2)
     other = (own[0] + 1) % 8
-    below = seeded_choice(logits[2], params, 21)
+    below = shaper.choice(logits[2], History(range(21)))
     tree = Draft(tokens=(other, own[0]), parents=(-1, -1))
-    assert SeededRule(params).accept(logits, tree, 20) == Verdict((1,), below, True, 1)
+    assert ChoiceRule(shaper).accept(logits, tree, context) == Verdict((1,), below, True, 1)
 
 
 def test_certain_drafts_without_a_seed_leave_the_targets_law_unchanged() -> None:
     law = np.array([0.6, 0.3, 0.1])
     logits = np.tile(np.log(law).astype(np.float32), (2, 1))
-    rule = RejectionRule(SamplingParams(temperature=1.0), FreshNoise(np.random.default_rng(3)))
+    rule = RejectionRule(Shaper(SamplingParams(temperature=1.0)), FreshNoise(np.random.default_rng(3)))
     draws = 20_000
     counts = np.zeros(3)
     accepted = 0
     for _ in range(draws):
-        verdict = rule.accept(logits, Draft(tokens=(1,)), 0)
+        verdict = rule.accept(logits, Draft(tokens=(1,)), [])
         accepted += len(verdict.path)
         counts[1 if verdict.path else verdict.next_token] += 1
     assert ((counts - draws * law) ** 2 / (draws * law)).sum() < 13.8  # chi-square, 2 degrees, p = 0.001
@@ -56,4 +61,19 @@ def test_certain_drafts_without_a_seed_leave_the_targets_law_unchanged() -> None
 def test_a_tree_of_drawn_tokens_is_refused() -> None:
     draft = Draft(tokens=(1, 2), parents=(-1, -1), q=np.full((2, 8), 0.125, np.float32))
     with pytest.raises(ValueError, match="tree"):
-        RejectionRule(SamplingParams(temperature=1.0), FreshNoise()).accept(make_logits(3), draft, 0)
+        RejectionRule(Shaper(SamplingParams(temperature=1.0)), FreshNoise()).accept(make_logits(3), draft, [])
+
+
+def test_every_row_is_judged_by_the_tokens_on_its_own_path() -> None:
+    seen: list[tuple[int, ...]] = []
+
+    class Watching:
+        def mask(self, history: History, /) -> None:
+            seen.append((*history.context, *history.path))
+
+    logits = np.zeros((6, 8), np.float32)
+    logits[[0, 2, 4, 5], [2, 4, 5, 7]] = 1.0
+    draft = Draft(tokens=(1, 2, 3, 4, 5), parents=(-1, -1, 1, 1, 3))
+    rule = ChoiceRule(Shaper(SamplingParams(), masks=Watching()))
+    assert rule.accept(logits, draft, [9, 9]).path == (1, 3, 4)
+    assert seen == [(9, 9), (9, 9, 2), (9, 9, 2, 4), (9, 9, 2, 4, 5)]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from borrador import _native
 from borrador.errors import ModelError
-from borrador.sampling.shaping import most_likely, seeded_choice, shape
-from borrador.types import Float32Array, Float64Array, Int32Array, SamplingParams
+from borrador.sampling.shaping import Distribution, History, Shaper, most_likely
+from borrador.types import Float32Array, Float64Array, Int32Array, SamplingParams, UInt32Array
 
 GOLDEN = 0x9E3779B97F4A7C15
 MASK = 2**64 - 1
@@ -36,6 +36,14 @@ def read_shape(row: Float32Array, params: SamplingParams) -> tuple[Int32Array, F
     kept = np.sort(order).astype(np.int32)
     weights = np.exp((logits[kept] - logits.max()) / params.temperature)
     return kept, weights / weights.sum()
+
+
+def shape(row: Float32Array, params: SamplingParams) -> Distribution:
+    return Shaper(params).law(row, History())
+
+
+def seeded_choice(row: Float32Array, params: SamplingParams, position: int) -> int:
+    return Shaper(params).choice(row, History(range(position)))
 
 
 def mix(z: int) -> int:
@@ -174,3 +182,35 @@ def test_writing_a_distribution_fills_in_zeros() -> None:
     whole = shape(make_row(2, 6), SamplingParams(temperature=1.0))
     whole.write(dense)
     assert dense.tolist() == [*whole.probabilities.tolist(), 0.0, 0.0]
+
+
+class EveryThird:
+    """Allows tokens 0, 3, 6 and so on, but only below the path (1, 2)."""
+
+    def __init__(self, size: int) -> None:
+        self.allowed = np.arange(size) % 3 == 0
+        bits = np.zeros(-(-size // 32) * 32, np.uint8)
+        bits[:size] = self.allowed
+        self.words = np.packbits(bits, bitorder="little").view(np.uint32)
+
+    def mask(self, history: History, /) -> UInt32Array | None:
+        return self.words if tuple(history.path) == (1, 2) else None
+
+
+@pytest.mark.parametrize("size", [1, 31, 33, 1000])
+def test_masks_act_as_if_the_other_tokens_did_not_exist(size: int) -> None:
+    row, masks = make_row(size, size), EveryThird(size)
+    rest = np.where(masks.allowed, row, -np.inf).astype(np.float32)
+    below = History([5], (1, 2))
+    for params in (SamplingParams(), SamplingParams(temperature=0.8, top_p=0.9, seed=4)):
+        free, masked = Shaper(params), Shaper(params, masks=masks)
+        assert masked.choice(row, below) == free.choice(rest, below)
+        assert masked.choice(row, History([5])) == free.choice(row, History([5]))
+    params = SamplingParams(temperature=0.8, top_k=7)
+    expected, law = Shaper(params).law(rest, below), Shaper(params, masks=masks).law(row, below)
+    assert [law.probability(i) for i in range(size)] == [expected.probability(i) for i in range(size)]
+
+
+def test_without_a_seed_there_is_no_choice() -> None:
+    with pytest.raises(ValueError, match="no choice"):
+        Shaper(SamplingParams(temperature=1.0)).choice(make_row(1, 5), History())

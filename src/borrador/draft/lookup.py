@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from borrador.draft.protocol import GoOn, Price, always
-from borrador.types import Draft, SamplingParams
+from borrador.sampling.shaping import Shaper
+from borrador.types import Draft
 
 # One token alone matches nearly everywhere and says little. Longer matches than six are found by their last six tokens.
 SHORTEST_MATCH = 2
@@ -19,7 +20,7 @@ class LookupDrafter:
 
     name = "lookup"
 
-    def open(self, _params: SamplingParams, /) -> LookupSession:
+    def open(self, _shaper: Shaper, /) -> LookupSession:
         return LookupSession()
 
     def price(self) -> Price:

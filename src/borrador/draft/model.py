@@ -11,8 +11,8 @@ from borrador.draft.protocol import GoOn, Price, always
 from borrador.models.prefix import CachedSequence, common_prefix, prefill
 from borrador.models.target import Model, Rows, Target
 from borrador.sampling.noise import FreshNoise, Noise
-from borrador.sampling.shaping import most_likely, probability, seeded_choice, shape
-from borrador.types import Draft, Float32Array, SamplingParams
+from borrador.sampling.shaping import History, Shaper, probability
+from borrador.types import Draft, Float32Array
 
 _READING_ROWS = 32
 
@@ -44,8 +44,8 @@ class ModelDrafter:
         self.end_ids = end_ids
         self._idle: list[CachedSequence] = []
 
-    def open(self, params: SamplingParams, /) -> ModelDraftSession:
-        return ModelDraftSession(self, self._take(), params)
+    def open(self, shaper: Shaper, /) -> ModelDraftSession:
+        return ModelDraftSession(self, self._take(), shaper)
 
     def price(self) -> Price:
         """Times passes over one row and over many on an empty sequence: of each kind the fastest, since other programs
@@ -79,12 +79,12 @@ class ModelDraftSession:
     """
 
     def __init__(
-        self, drafter: ModelDrafter, sequence: CachedSequence, params: SamplingParams, noise: Noise | None = None
+        self, drafter: ModelDrafter, sequence: CachedSequence, shaper: Shaper, noise: Noise | None = None
     ) -> None:
         self._drafter = drafter
         self._sequence = sequence
         self._target = sequence.target
-        self._params = params
+        self._shaper = shaper
         self._noise = noise or FreshNoise()
         self._cached = sequence.tokens
         self._agreed = 0
@@ -100,7 +100,7 @@ class ModelDraftSession:
         confidence: list[float] = []
         while True:
             count = len(tokens)
-            token, belief = self._choose(logits, len(context) + count, None if q is None else q[count])
+            token, belief = self._choose(logits, History(context, tokens), None if q is None else q[count])
             tokens.append(token)
             confidence.append(belief)
             if not go_on(belief) or len(tokens) == budget or token in self._drafter.end_ids:
@@ -149,21 +149,20 @@ class ModelDraftSession:
 
     def _laws(self, count: int) -> Float32Array | None:
         """Room for the laws that tokens are drawn from, used again by every draft; None where nothing is drawn."""
-        if self._params.greedy or self._params.seed is not None:
+        if self._shaper.chooses:
             return None
         if len(self._buffer) < count:
             self._buffer = np.empty((count, self._drafter.vocabulary_size), np.float32)
         return self._buffer
 
-    def _choose(self, logits: Float32Array, position: int, law_out: Float32Array | None) -> tuple[int, float]:
+    def _choose(self, logits: Float32Array, history: History, law_out: Float32Array | None) -> tuple[int, float]:
         """A token and the probability that the draft model gives it."""
         if law_out is not None:
-            law = shape(logits, self._params)
+            law = self._shaper.law(logits, history)
             law.write(law_out)
             index = self._noise.pick(law.probabilities)
             return law.token(index), float(law.probabilities[index])
-        greedy = self._params.greedy
-        token = most_likely(logits) if greedy else seeded_choice(logits, self._params, position)
+        token = self._shaper.choice(logits, history)
         return token, probability(logits, token)
 
 

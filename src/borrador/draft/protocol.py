@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from borrador.types import Draft, SamplingParams
+from borrador.sampling.shaping import Shaper
+from borrador.types import Draft
 
 GoOn = Callable[[float], bool]
 
@@ -62,8 +63,8 @@ class Drafter(Protocol):
     @property
     def name(self) -> str: ...
 
-    def open(self, params: SamplingParams, /) -> DraftSession:
-        """Start drafting for a request that is sampled with `params`."""
+    def open(self, shaper: Shaper, /) -> DraftSession:
+        """Start drafting for a request whose tokens are chosen by `shaper`."""
         ...
 
     def price(self) -> Price:

@@ -22,6 +22,7 @@ from borrador.errors import ContextLengthError, UsageError
 from borrador.models.prefix import CachedSequence
 from borrador.models.target import Model
 from borrador.sampling.rules import rule_for
+from borrador.sampling.shaping import Shaper
 from borrador.text.detokenizer import Detokenizer
 from borrador.text.tokenizer import Tokenizer
 from borrador.types import Completion, Message, SamplingParams
@@ -182,12 +183,13 @@ class LLM:
             capacity=min(params.max_tokens, target.context_length - len(prompt)),
         )
         drafters = self._drafters if speculate else {}
-        sessions = {name: drafter.open(params) for name, drafter in drafters.items()}
+        shaper = Shaper(params)
+        sessions = {name: drafter.open(shaper) for name, drafter in drafters.items()}
         state = RoundState(
             target=target,
             context=list(prompt),
             proposer=Proposer(sessions, self._open_plan(speculate), target.vocabulary_size),
-            rule=rule_for(params),
+            rule=rule_for(shaper),
             ending=answer,
         )
         return Session(state, answer, self._sequence, self._observe_pass)

@@ -64,7 +64,7 @@ def play_round(state: RoundState) -> RoundRecord:
         logits = target.forward(_rows(pending, draft))
         forwarded = time.perf_counter()
 
-        verdict = state.rule.accept(logits, draft, length)
+        verdict = state.rule.accept(logits, draft, context)
         tokens = *(draft.tokens[index] for index in verdict.path), verdict.next_token
         committed = tokens[: state.ending.take(tokens)]
 

@@ -11,7 +11,7 @@ from borrador.sampling.shaping import Distribution
 from borrador.types import Float32Array, Verdict
 
 # Row 0 follows the context, row i + 1 follows draft token i.
-Choose = Callable[[int, int], int]
+Choose = Callable[[int], int]
 
 
 def accept_choices(tokens: Sequence[int], parents: Sequence[int] | None, choose: Choose) -> Verdict:
@@ -23,13 +23,13 @@ def accept_choices(tokens: Sequence[int], parents: Sequence[int] | None, choose:
     Args:
         tokens: γ draft tokens.
         parents: as `Draft.parents`.
-        choose: the target's choice, given a row and the row's depth below the context; asked once for each row on
-            the path, so that rows after the first miss cost nothing.
+        choose: the target's choice, given a row; asked once for each row on the path, so that rows after the first miss
+            cost nothing.
     """
     path: list[int] = []
     row = 0
     while True:
-        token = choose(row, len(path))
+        token = choose(row)
         children = _children(row - 1, len(tokens), parents)
         match = next((child for child in children if tokens[child] == token), None)
         if match is None:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from borrador.sampling.acceptance import accept_by_rejection, accept_choices
 from borrador.sampling.noise import FreshNoise, Noise
-from borrador.sampling.shaping import Distribution, most_likely, seeded_choice, shape
-from borrador.types import Draft, Float32Array, SamplingParams, Verdict
+from borrador.sampling.shaping import Distribution, History, Shaper
+from borrador.types import Draft, Float32Array, Verdict
 
 
 class AcceptanceRule(Protocol):
     """Judges drafts by the target's logits."""
 
-    def accept(self, logits: Float32Array, draft: Draft, position: int, /) -> Verdict:
+    def accept(self, logits: Float32Array, draft: Draft, context: Sequence[int], /) -> Verdict:
         """Judge one draft.
 
         Args:
             logits: (γ + 1) x vocabulary; row 0 follows the context, row i + 1 follows draft token i.
             draft: γ tokens, none of them outside the vocabulary.
-            position: tokens in the context.
+            context: prompt and answer so far. A row's own history is this and the draft's path to it.
 
         Raises:
             ModelError: a row that is looked at is not finite.
@@ -27,29 +28,20 @@ class AcceptanceRule(Protocol):
         ...
 
 
-def rule_for(params: SamplingParams) -> AcceptanceRule:
+def rule_for(shaper: Shaper) -> AcceptanceRule:
     """Greedy at temperature 0, seeded with a seed, else rejection sampling with fresh noise."""
-    if params.greedy:
-        return GreedyRule()
-    return RejectionRule(params, FreshNoise()) if params.seed is None else SeededRule(params)
+    return ChoiceRule(shaper) if shaper.chooses else RejectionRule(shaper, FreshNoise())
 
 
-class GreedyRule:
-    """The target's choice is its most likely token."""
+class ChoiceRule:
+    """The target's own choice, greedy or seeded, decides: an answer is token for token what plain decoding writes."""
 
-    def accept(self, logits: Float32Array, draft: Draft, _position: int, /) -> Verdict:
-        return accept_choices(draft.tokens, draft.parents, lambda row, _depth: most_likely(logits[row]))
+    def __init__(self, shaper: Shaper) -> None:
+        self._shaper = shaper
 
-
-class SeededRule:
-    """The target's choice is its seeded draw, which depends on seed, position and logits alone."""
-
-    def __init__(self, params: SamplingParams) -> None:
-        self._params = params
-
-    def accept(self, logits: Float32Array, draft: Draft, position: int, /) -> Verdict:
-        def choose(row: int, depth: int) -> int:
-            return seeded_choice(logits[row], self._params, position + depth)
+    def accept(self, logits: Float32Array, draft: Draft, context: Sequence[int], /) -> Verdict:
+        def choose(row: int) -> int:
+            return self._shaper.choice(logits[row], History(context, draft.path_to(row)))
 
         return accept_choices(draft.tokens, draft.parents, choose)
 
@@ -61,20 +53,20 @@ class RejectionRule:
     rejection sampling itself (acceptance p(x), residual p without x), and it holds for trees as well.
     """
 
-    def __init__(self, params: SamplingParams, noise: Noise) -> None:
-        self._params = params
+    def __init__(self, shaper: Shaper, noise: Noise) -> None:
+        self._shaper = shaper
         self._noise = noise
 
-    def accept(self, logits: Float32Array, draft: Draft, _position: int, /) -> Verdict:
+    def accept(self, logits: Float32Array, draft: Draft, context: Sequence[int], /) -> Verdict:
         def law(row: int) -> Distribution:
-            return shape(logits[row], self._params)
+            return self._shaper.law(logits[row], History(context, draft.path_to(row)))
 
         if draft.q is not None:
             if draft.parents is not None:
                 raise ValueError("a tree of drawn tokens has no acceptance rule")
             return accept_by_rejection(draft.tokens, draft.q, law, self._noise)
 
-        def choose(row: int, _depth: int) -> int:
+        def choose(row: int) -> int:
             p = law(row)
             return p.token(self._noise.pick(p.probabilities))
 

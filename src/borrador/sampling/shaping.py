@@ -1,19 +1,55 @@
 """From logits to a choice or a distribution: the one place where temperature, top-k, top-p and min-p act.
 
 They act in the order of llama.cpp's default chain: top-k, top-p and min-p on the probabilities at temperature 1, then
-the temperature. Every row is shaped alike, whether it belongs to the target or to a draft model. Ties go to the lowest
-token id.
+the temperature. Every row is shaped alike, whether it belongs to the target or to a draft model, and by the tokens
+before that very row. Ties go to the lowest token id.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from borrador import _native
 from borrador.errors import ModelError
-from borrador.types import Float32Array, Int32Array, SamplingParams
+from borrador.types import Float32Array, Int32Array, SamplingParams, UInt32Array
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The tokens before a row, without copying them.
+
+    Attributes:
+        context: prompt and answer so far.
+        path: the draft tokens between the context and the row.
+    """
+
+    context: Sequence[int] = ()
+    path: Sequence[int] = ()
+
+    @property
+    def position(self) -> int:
+        """How many tokens come before the row: the position of the token chosen there."""
+        return len(self.context) + len(self.path)
+
+
+class RowMasks(Protocol):
+    """Says which tokens may stand where, as a grammar does."""
+
+    def mask(self, history: History, /) -> UInt32Array | None:
+        """The tokens that may follow, or None where all may.
+
+        Asked for the rows of a draft from the context outwards, a parent before its children, and only for those that
+        are looked at.
+
+        Returns:
+            One bit per token, 1 where it is allowed, the lowest bit of the first word for token 0: at least
+            vocabulary / 32 words, rounded up. Read before the next call. One token must be allowed.
+        """
+        ...
 
 
 class Distribution(NamedTuple):
@@ -44,6 +80,64 @@ class Distribution(NamedTuple):
         return index if self.ids is None else int(self.ids[index])
 
 
+class Shaper:
+    """What one request makes of a row's logits: a distribution, or a choice.
+
+    The target's rows and a draft model's go through the same one, so that a draft is drawn as the target draws.
+
+    Args:
+        params: of the request.
+        masks: which tokens may stand where; None allows all everywhere.
+
+    All methods raise ModelError where no logit of a row is finite, or one is infinite.
+    """
+
+    def __init__(self, params: SamplingParams, *, masks: RowMasks | None = None) -> None:
+        self.params = params
+        self._masks = masks
+        self._shape = _native.Shape(
+            temperature=params.temperature, top_k=params.top_k, top_p=params.top_p, min_p=params.min_p
+        )
+
+    @property
+    def chooses(self) -> bool:
+        """True where rows and parameters alone decide which token comes next: greedily, or by seeded noise."""
+        return self.params.greedy or self.params.seed is not None
+
+    def choice(self, logits: Float32Array, history: History) -> int:
+        """The token that follows: the most likely one at temperature 0, else a draw that depends on seed, position and
+        shaped distribution alone (argmax of log probability plus the position's Gumbel noise).
+
+        Args:
+            logits: one row.
+            history: the tokens before it.
+        """
+        row, seed = self._allowed(logits, history), self.params.seed
+        if self.params.greedy:
+            return most_likely(row)
+        if seed is None:
+            raise ValueError("without a seed there is no choice, only a distribution")
+        try:
+            return _native.pick_seeded(row, self._shape, seed, history.position)
+        except ValueError as error:
+            raise _not_finite() from error
+
+    def law(self, logits: Float32Array, history: History) -> Distribution:
+        """The distribution of the token that follows, at a temperature above 0. Arguments as for `choice`."""
+        try:
+            ids, probabilities = _native.shape(self._allowed(logits, history), self._shape)
+        except ValueError as error:
+            raise _not_finite() from error
+        return Distribution(ids if len(ids) else None, probabilities)
+
+    def _allowed(self, logits: Float32Array, history: History) -> Float32Array:
+        mask = None if self._masks is None else self._masks.mask(history)
+        if mask is None:
+            return logits
+        bits = np.unpackbits(mask.view(np.uint8), bitorder="little", count=len(logits))
+        return np.where(bits, logits, np.float32(-np.inf))
+
+
 def most_likely(logits: Float32Array) -> int:
     """The token with the largest of a row's logits.
 
@@ -60,41 +154,6 @@ def probability(logits: Float32Array, token: int) -> float:
     """A token's probability at temperature 1, nothing dropped; NaN where a logit is."""
     largest = logits.max()
     return float(np.exp(logits[token] - largest) / np.exp(logits - largest).sum())
-
-
-def shape(logits: Float32Array, params: SamplingParams) -> Distribution:
-    """The distribution that `params` (not greedy) make of a row's logits.
-
-    Raises:
-        ModelError: no logit is finite, or one is infinite.
-    """
-    try:
-        ids, probabilities = _native.shape(logits, _shape_of(params))
-    except ValueError as error:
-        raise _not_finite() from error
-    return Distribution(ids if len(ids) else None, probabilities)
-
-
-def seeded_choice(logits: Float32Array, params: SamplingParams, position: int) -> int:
-    """The token at `position` under `params.seed`: argmax of shaped log probability plus the position's Gumbel noise.
-
-    Args:
-        logits: one row.
-        params: not greedy, with a seed.
-        position: how many tokens come before the chosen one, prompt included.
-
-    Raises:
-        ModelError: no logit is finite, or one is infinite.
-    """
-    assert params.seed is not None
-    try:
-        return _native.pick_seeded(logits, _shape_of(params), params.seed, position)
-    except ValueError as error:
-        raise _not_finite() from error
-
-
-def _shape_of(params: SamplingParams) -> _native.Shape:
-    return _native.Shape(temperature=params.temperature, top_k=params.top_k, top_p=params.top_p, min_p=params.min_p)
 
 
 def _not_finite() -> ModelError:
