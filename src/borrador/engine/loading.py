@@ -1,21 +1,61 @@
-"""From names of models to an `LLM`."""
+"""From names of models to what an `LLM` is made of, and to an `LLM`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from borrador.config import DEFAULT_CONTEXT, EngineConfig
 from borrador.draft.model import ModelDrafter
+from borrador.draft.protocol import Drafter
 from borrador.draft.registry import open_drafters
-from borrador.engine.llm import LLM
+from borrador.engine.llm import LLM, ChatRenderer
 from borrador.errors import DraftMismatchError, UsageError
 from borrador.models.download import resolve
 from borrador.models.native import NativeModel
+from borrador.models.target import Model
 from borrador.text.chat_template import ChatTemplate
 from borrador.text.tokenizer import Tokenizer, first_difference
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What an `LLM` is made of.
+
+    Attributes:
+        model: the target.
+        tokenizer: of the target.
+        template: of the target.
+        drafters: in order of preference.
+        context_length: the most tokens of prompt and answer together.
+    """
+
+    model: Model
+    tokenizer: Tokenizer
+    template: ChatRenderer
+    drafters: Sequence[Drafter]
+    context_length: int
+
+    def assemble(self, draft_tokens: int | None = None) -> LLM:
+        """An `LLM` of all parts, which closes them with itself. Arguments as for `load`."""
+        return LLM(
+            self.model,
+            self.tokenizer,
+            self.template,
+            self.drafters,
+            context_length=self.context_length,
+            draft_tokens=draft_tokens,
+        )
+
+    def close(self) -> None:
+        """Free models and drafters. Not for parts whose `LLM` does it."""
+        with ExitStack() as closing:
+            closing.callback(self.model.close)
+            for drafter in self.drafters:
+                closing.callback(drafter.close)
 
 
 def load(
@@ -46,6 +86,16 @@ def load(
     """
     specs: Any = draft  # checked by the configuration
     config = EngineConfig(draft=specs, threads=threads, context=context, draft_tokens=draft_tokens)
+    parts = open_parts(model, config)
+    with ExitStack() as on_failure:
+        on_failure.callback(parts.close)
+        llm = parts.assemble(config.draft_tokens)
+        on_failure.pop_all()
+        return llm
+
+
+def open_parts(model: str | Path, config: EngineConfig) -> Parts:
+    """Load models and drafters. `model` and errors as for `load`."""
     with ExitStack() as on_failure:
         target = NativeModel.load(resolve(model), config.threads)
         on_failure.callback(target.close)
@@ -59,11 +109,8 @@ def load(
         for drafter in drafters:
             on_failure.callback(drafter.close)
         template = ChatTemplate.from_metadata(target.metadata, tokenizer)
-        llm = LLM(
-            target, tokenizer, template, drafters, context_length=context_length, draft_tokens=config.draft_tokens
-        )
         on_failure.pop_all()
-        return llm
+        return Parts(target, tokenizer, template, drafters, context_length)
 
 
 def _open_draft_model(
