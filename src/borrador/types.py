@@ -86,12 +86,21 @@ class SamplingParams:
 class Draft:
     """Tokens proposed by a drafter. A chain unless `parents` says otherwise.
 
+    A draft that carries q is judged as one whose tokens were drawn from q, by chance of the drafter's own. Siblings
+    stand in the order in which they were drawn, without replacement: each from q without the siblings before it,
+    normalised again, so that no token stands twice below a parent. Whether a token belongs to the draft may depend on
+    tokens drawn before it, never on itself or on later ones: what was drawn is not pruned by what it is. Without a seed
+    the answer follows the target's distribution only if all this is true.
+
     Attributes:
         tokens: proposed token ids, γ of them.
         parents: per token the index of its parent in `tokens`, -1 for a child of the context's last token;
             None is a chain. A parent always comes before its children.
-        q: for drafts sampled from a distribution, γ x vocabulary probabilities that the tokens were really
-            drawn from; None where each token was certain (a point mass).
+        q: for drawn tokens, γ x vocabulary probabilities that they were really drawn from, a row per parent as in the
+            target's logits: row 0 for the children of the context's last token, row i + 1 for those of token i, and so
+            in a chain row i for token i. Rows of tokens without children are not read. None where each token was
+            certain (a point mass), or where not all were drawn in this way: any draft may be judged as certain, and is
+            then accepted less often.
         drafter: the name of the drafter that proposed it.
         confidence: per token the drafter's own belief, from 0 to 1, that it is right if those before it are; empty
             where it has none. It need not be calibrated: how often a belief comes true is learnt.
@@ -104,7 +113,7 @@ class Draft:
     confidence: tuple[float, ...] = ()
 
     def first(self, count: int) -> Draft:
-        """The draft of the first `count` tokens alone."""
+        """The draft of the first `count` tokens alone. For drawn tokens the count must not depend on those left out."""
         if count >= len(self.tokens):
             return self
         return Draft(

@@ -1,196 +1,40 @@
-"""Acceptance rules by exact enumeration: the law of what is emitted, not a sample of it."""
+"""Single verdicts; the laws that they add up to are in `test_acceptance_laws.py`."""
 
 from __future__ import annotations
 
-import itertools
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 
-from borrador.sampling import acceptance
-from borrador.sampling.acceptance import accept_by_rejection, accept_choices, residual
+from borrador.sampling.acceptance import accept_by_block, accept_by_rejection, accept_choices, residual
 from borrador.sampling.shaping import Distribution
 from borrador.types import Float32Array, Verdict
 
-Law = Callable[[tuple[int, ...]], Float32Array]
-VOCABULARY = 3
 
+class Decided:
+    """Noise whose uniform variates are given; it remembers the probabilities it was asked for."""
 
-class Crossroads:
-    """Noise that walks through every possible sequence of decisions, with its probability."""
-
-    def __init__(self, decisions: Sequence[int]) -> None:
-        self.taken: list[int] = []
-        self.options: list[int] = []
-        self.probability = 1.0
-        self._decisions = decisions
-
-    def _decide(self, weights: Sequence[float]) -> int:
-        place = len(self.taken)
-        choice = self._decisions[place] if place < len(self._decisions) else 0
-        self.taken.append(choice)
-        self.options.append(len(weights))
-        self.probability *= weights[choice]
-        return choice
+    def __init__(self, *variates: float) -> None:
+        self.asked: list[float] = []
+        self.weights: list[float] = []
+        self._variates = iter(variates)
 
     def accepts(self, probability: float) -> bool:
-        certain = min(1.0, probability)
-        return self._decide([certain, 1.0 - certain]) == 0
+        self.asked.append(probability)
+        return next(self._variates) < probability
 
     def pick(self, weights: Float32Array) -> int:
-        exact = weights.astype(np.float64)
-        return self._decide((exact / exact.sum()).tolist())
+        self.weights = weights.tolist()
+        return int(np.argmax(weights))
 
 
-def all_outcomes(run: Callable[[Crossroads], Verdict]) -> list[tuple[float, Verdict]]:
-    outcomes = []
-    pending: list[list[int]] = [[]]
-    while pending:
-        prefix = pending.pop()
-        noise = Crossroads(prefix)
-        verdict = run(noise)
-        outcomes.append((noise.probability, verdict))
-        for place in range(len(prefix), len(noise.taken)):
-            pending.extend([*noise.taken[:place], other] for other in range(1, noise.options[place]))
-    return outcomes
+def rows(*laws: Sequence[float]) -> Callable[[int], Distribution]:
+    return lambda row: Distribution(None, np.array(laws[row], np.float32))
 
 
-def make_law(seed: int, sharpness: float = 1.0) -> Law:
-    def law(prefix: tuple[int, ...]) -> Float32Array:
-        weights = np.exp(np.random.default_rng((seed, 99, *prefix)).normal(size=VOCABULARY) * sharpness)
-        return np.asarray(weights / weights.sum(), np.float32)
-
-    return law
-
-
-def distribution(probabilities: Float32Array, sparse: bool) -> Distribution:
-    if not sparse:
-        return Distribution(None, probabilities)
-    ids = np.flatnonzero(probabilities).astype(np.int32)
-    return Distribution(ids, probabilities[ids])
-
-
-def round_law(p: Law, draft: tuple[int, ...], q: Float32Array, *, sparse: bool) -> list[tuple[float, Verdict]]:
-    rows = [distribution(p(draft[:index]), sparse) for index in range(len(draft) + 1)]
-    return all_outcomes(lambda noise: accept_by_rejection(draft, q, rows.__getitem__, noise))
-
-
-def after(law: Law, context: tuple[int, ...]) -> Law:
-    return lambda prefix: law(context + prefix)
-
-
-def emitted_law(p: Law, q: Law, gamma: int, length: int, *, sparse: bool = False) -> dict[tuple[int, ...], float]:
-    """The exact law of the first `length` tokens of rounds with γ drafted tokens, one round after another."""
-    result: dict[tuple[int, ...], float] = defaultdict(float)
-    pending: list[tuple[tuple[int, ...], float]] = [((), 1.0)]
-    while pending:
-        context, weight = pending.pop()
-        if len(context) >= length:
-            result[context[:length]] += weight
-            continue
-        for draft in itertools.product(range(VOCABULARY), repeat=gamma):
-            laws = np.stack([q(context + draft[:index]) for index in range(gamma)])
-            drawn = float(np.prod(laws[range(gamma), draft].astype(np.float64)))
-            for probability, verdict in round_law(after(p, context), draft, laws, sparse=sparse):
-                tokens = (*(draft[index] for index in verdict.path), verdict.next_token)
-                if drawn * probability > 0.0:
-                    pending.append((context + tokens, weight * drawn * probability))
-    return result
-
-
-def plain_law(p: Law, length: int) -> dict[tuple[int, ...], float]:
-    return {
-        tokens: float(np.prod([float(p(tokens[:index])[token]) for index, token in enumerate(tokens)]))
-        for tokens in itertools.product(range(VOCABULARY), repeat=length)
-    }
-
-
-def distance(first: dict[tuple[int, ...], float], second: dict[tuple[int, ...], float]) -> float:
-    return max(abs(first.get(key, 0.0) - second.get(key, 0.0)) for key in first.keys() | second.keys())
-
-
-@pytest.mark.parametrize("gamma", [1, 2])
-@pytest.mark.parametrize("length", [1, 2, 3])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_rejection_emits_exactly_the_targets_law(gamma: int, length: int, seed: int) -> None:
-    p, q = make_law(seed), make_law(seed + 50)
-    assert distance(emitted_law(p, q, gamma, length), plain_law(p, length)) < 1e-6
-
-
-def test_rejection_is_exact_for_truncated_laws_with_other_support() -> None:
-    def p(prefix: tuple[int, ...]) -> Float32Array:
-        return np.array([0.0, 0.25, 0.75] if len(prefix) % 2 else [0.5, 0.5, 0.0], np.float32)
-
-    def q(prefix: tuple[int, ...]) -> Float32Array:
-        return np.array([0.4, 0.0, 0.6], np.float32)
-
-    assert distance(emitted_law(p, q, 2, 3, sparse=True), plain_law(p, 3)) < 1e-6
-
-
-def test_resampling_from_p_instead_of_the_residual_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(acceptance, "residual", lambda p, q: p.probabilities)
-    p, q = make_law(0), make_law(50)
-    assert distance(emitted_law(p, q, 1, 1), plain_law(p, 1)) > 0.01
-
-
-def test_a_recorded_q_that_was_not_sampled_from_is_noticed() -> None:
-    p, q = make_law(0), make_law(50)
-    wrong = make_law(51)
-    law: dict[tuple[int, ...], float] = defaultdict(float)
-    for token in range(VOCABULARY):
-
-        def run(noise: Crossroads, token: int = token) -> Verdict:
-            return accept_by_rejection([token], wrong(())[None], lambda row: Distribution(None, p(())), noise)
-
-        for probability, verdict in all_outcomes(run):
-            law[(token if verdict.path else verdict.next_token,)] += float(q(())[token]) * probability
-    assert distance(law, plain_law(p, 1)) > 0.01
-
-
-def test_noise_shared_between_draft_and_target_is_noticed() -> None:
-    """The draft and the correction from one uniform variate each: what the rule forbids is measurably wrong."""
-    p = np.array([0.5, 0.3, 0.2], np.float32)
-    q = np.array([0.2, 0.3, 0.5], np.float32)
-    steps = 3000
-    counts = np.zeros(VOCABULARY)
-    for step in range(steps):
-        u = (step + 0.5) / steps
-
-        class Shared:
-            def accepts(self, probability: float, u: float = u) -> bool:
-                return u < probability
-
-            def pick(self, weights: Float32Array, u: float = u) -> int:
-                return int(np.searchsorted(np.cumsum(weights / weights.sum()), u, side="right"))
-
-        drafted = int(np.searchsorted(np.cumsum(q), u, side="right"))
-        verdict = accept_by_rejection([drafted], q[None], lambda row: Distribution(None, p), Shared())
-        counts[drafted if verdict.path else verdict.next_token] += 1
-    assert np.abs(counts / steps - p).max() > 0.05
-
-
-def test_equal_laws_accept_everything() -> None:
-    p = make_law(3)
-    q = np.stack([p(()), p((1,))])
-    outcomes = all_outcomes(
-        lambda noise: accept_by_rejection([1, 2], q, lambda row: Distribution(None, p((1, 2)[:row])), noise)
-    )
-    likely = [verdict for probability, verdict in outcomes if probability > 0.0]
-    assert all(verdict.path == (0, 1) and verdict.bonus and verdict.tested == 2 for verdict in likely)
-
-
-def test_an_empty_residual_falls_back_to_p() -> None:
-    law = np.array([0.5, 0.25, 0.25], np.float32)
-    assert residual(Distribution(None, law), law).tolist() == law.tolist()
-
-
-def test_a_token_that_q_excludes_is_refused() -> None:
-    p = np.array([1.0, 0.0, 0.0], np.float32)
-    q = np.array([[0.0, 1.0, 0.0]], np.float32)
-    noise = Crossroads([])
-    assert accept_by_rejection([0], q, lambda row: Distribution(None, p), noise) == Verdict((), 0, False, 1)
+def q_of(*laws: Sequence[float]) -> Float32Array:
+    return np.array(laws, np.float32)
 
 
 def chosen(*tokens: int) -> Callable[[int], int]:
@@ -229,3 +73,115 @@ def test_rows_behind_the_first_miss_are_never_looked_at() -> None:
 
     accept_choices((1, 2, 3), None, choose)
     assert seen == [0, 1]
+
+
+def test_rejection_follows_a_tree_to_a_leaf() -> None:
+    tokens, parents = (0, 1, 2, 3, 4), (-1, -1, 1, 1, 3)
+    unread = [9.0] * 5
+    q = q_of([0.4, 0.3, 0.2, 0.1, 0.0], unread, [0.1, 0.1, 0.4, 0.4, 0.0], unread, [0.2] * 5)
+    p = rows([0.2, 0.4, 0.2, 0.1, 0.1], unread, [0.1, 0.2, 0.1, 0.5, 0.1], unread, [0.2] * 5, [0.0, 0.0, 0.0, 0.4, 0.6])
+    noise = Decided(0.51, 0.99, 0.26, 0.49, 0.99)
+    assert accept_by_rejection(tokens, q, p, noise, parents=parents) == Verdict((1, 3, 4), 4, True, 3)
+    # Refusing token 0 leaves 1/2 of p and 1/2 of q for token 1; refusing token 2 leaves 1/3 and 2/3 for token 3.
+    assert noise.asked == pytest.approx([0.5, 1.0, 0.25, 0.5, 1.0], abs=1e-6)
+
+
+def test_the_own_token_comes_from_what_all_refused_siblings_leave() -> None:
+    q = q_of([0.4, 0.25, 0.25, 0.1, 0.0], [9.0] * 5)
+    p = rows([0.2, 0.3, 0.2, 0.1, 0.2])
+    noise = Decided(0.51, 0.49)
+    assert accept_by_rejection((0, 1), q, p, noise, parents=(-1, -1)) == Verdict((), 4, False, 1)
+    assert noise.asked == pytest.approx([0.5, 0.2 / (0.25 / 0.6)])
+    assert noise.weights == pytest.approx([0.0, 0.0, 0.0, 0.0, 1.0])
+
+
+def test_certain_siblings_share_the_targets_own_law() -> None:
+    noise = Decided(0.51, 0.61)
+    verdict = accept_by_rejection((2, 0), None, rows([0.3, 0.2, 0.5]), noise, parents=(-1, -1))
+    assert verdict == Verdict((), 1, False, 1)
+    assert noise.asked == pytest.approx([0.5, 0.6])
+    assert noise.weights == pytest.approx([0.0, 1.0, 0.0])
+
+
+def test_a_token_that_stands_twice_below_a_parent_is_refused_the_second_time() -> None:
+    noise = Decided(0.9, 0.0, 0.0)
+    p = rows([0.5, 0.5], [0.5, 0.5])
+    assert accept_by_rejection((0, 0, 1), None, p, noise, parents=(-1, -1, 0)) == Verdict((), 1, False, 1)
+    assert noise.asked == pytest.approx([0.5, 0.0])
+
+
+def test_a_token_that_q_excludes_is_refused() -> None:
+    p, q = rows([1.0, 0.0, 0.0], [1.0, 0.0, 0.0]), q_of([0.0, 1.0, 0.0])
+    assert accept_by_rejection([0], q, p, Decided()) == Verdict((), 0, False, 1)
+    assert accept_by_block([0], q, p, Decided(0.0)) == Verdict((), 0, False, 1)
+
+
+@pytest.mark.parametrize("ids", [None, np.array([1, 2, 4], np.int32)])
+def test_an_empty_residual_falls_back_to_p(ids: np.ndarray[tuple[int], np.dtype[np.int32]] | None) -> None:
+    law = np.array([0.5, 0.25, 0.25], np.float32)
+    q = np.zeros(6, np.float32)
+    q[[0, 1, 2] if ids is None else ids] = law
+    left = residual(Distribution(ids, law), q[:3] if ids is None else q)
+    assert (left.ids is ids, left.probabilities.tolist()) == (True, law.tolist())
+
+
+@pytest.mark.parametrize("judge", [accept_by_rejection, accept_by_block])
+def test_equal_laws_accept_everything(judge: Callable[..., Verdict]) -> None:
+    law = np.random.default_rng(5).dirichlet(np.ones(50)).astype(np.float32)
+    p = rows(law.tolist(), law.tolist(), law.tolist())
+    for tokens in ((0, 7), (49, 3)):
+        assert judge(tokens, np.stack([law, law]), p, Decided(*[0.999999] * 3)).path == (0, 1)
+
+
+def test_no_draft_is_a_draw_from_p() -> None:
+    p = rows([0.2, 0.5, 0.3])
+    assert accept_by_rejection((), None, p, Decided()) == Verdict((), 1, False, 0)
+    assert accept_by_block((), q_of(), p, Decided(0.999)) == Verdict((), 1, False, 0)
+
+
+def test_in_a_block_a_likely_token_makes_up_for_an_unlikely_one() -> None:
+    p, q = rows(*[[1 / 3, 2 / 3]] * 3), q_of(*[[2 / 3, 1 / 3]] * 2)
+    block = Decided(0.999)
+    assert accept_by_block((0, 1), q, p, block) == Verdict((0, 1), 1, True, 2)
+    assert block.asked == pytest.approx([1.0])
+    assert accept_by_rejection((0, 1), q, p, Decided(0.999)) == Verdict((), 1, False, 1)
+
+
+def test_a_block_is_cut_where_chance_first_keeps_it_from_the_end() -> None:
+    p = rows([0.1, 0.9], [0.1, 0.9], [0.5, 0.5])
+    q = q_of([0.5, 0.5], [0.95, 0.05])
+    reach = [1.0, 0.2, 0.2 * 0.1 / 0.95]
+    excess = 0.2 * 0.9 - 0.05
+    for variates, verdict in (
+        ((0.02,), Verdict((0, 1), 0, True, 2)),
+        ((0.03, 0.13), Verdict((0,), 1, False, 2)),
+        ((0.03, 0.15), Verdict((), 1, False, 1)),
+    ):
+        noise = Decided(*variates)
+        assert accept_by_block((0, 0), q, p, noise) == verdict
+        assert noise.asked == pytest.approx([reach[2], excess / (excess + 1.0 - reach[1])][: len(variates)])
+
+
+def test_rows_behind_an_impossible_token_are_never_looked_at() -> None:
+    seen: list[int] = []
+
+    def p(row: int) -> Distribution:
+        seen.append(row)
+        return Distribution(None, np.array([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]][row], np.float32))
+
+    q = q_of(*[[0.2, 0.3, 0.5]] * 3)
+    for judge in (accept_by_rejection, accept_by_block):
+        seen.clear()
+        assert 1 not in judge((0, 2, 1), q, p, Decided(0.0, 0.0, 0.0)).path
+        assert seen == [0, 1]
+
+
+def test_lenience_divides_q_before_it_is_compared() -> None:
+    p, q = rows([0.1, 0.9], [0.5, 0.5]), q_of([0.8, 0.2])
+    exact, lenient, certain = Decided(0.3), Decided(0.3), Decided(0.3)
+    assert accept_by_rejection((0,), q, p, exact) == Verdict((), 1, False, 1)
+    assert accept_by_rejection((0,), q, p, lenient, lenience=0.25) == Verdict((0,), 0, True, 1)
+    assert accept_by_rejection((0,), None, p, certain, lenience=0.25) == Verdict((0,), 0, True, 1)
+    assert [noise.asked for noise in (exact, lenient, certain)] == [
+        pytest.approx([value], rel=1e-6) for value in (0.125, 0.5, 0.4)
+    ]

@@ -58,10 +58,13 @@ def test_certain_drafts_without_a_seed_leave_the_targets_law_unchanged() -> None
     assert accepted / draws == pytest.approx(0.3, abs=0.015)
 
 
-def test_a_tree_of_drawn_tokens_is_refused() -> None:
-    draft = Draft(tokens=(1, 2), parents=(-1, -1), q=np.full((2, 8), 0.125, np.float32))
-    with pytest.raises(ValueError, match="tree"):
-        RejectionRule(Shaper(SamplingParams(temperature=1.0)), FreshNoise()).accept(make_logits(3), draft, [])
+def test_a_tree_of_drawn_tokens_is_judged_by_the_laws_of_its_parents() -> None:
+    logits = np.full((4, 4), -np.inf, np.float32)
+    logits[0, 1] = logits[2, 3] = logits[3, 2] = 0.0
+    q = np.array([[0.5, 0.5, 0.0, 0.0], [np.nan] * 4, [0.0, 0.0, 0.0, 1.0]], np.float32)
+    draft = Draft(tokens=(0, 1, 3), parents=(-1, -1, 1), q=q)
+    rule = RejectionRule(Shaper(SamplingParams(temperature=1.0)), FreshNoise())
+    assert rule.accept(logits, draft, []) == Verdict((1, 2), 2, True, 2)
 
 
 def test_every_row_is_judged_by_the_tokens_on_its_own_path() -> None:

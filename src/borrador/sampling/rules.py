@@ -47,11 +47,7 @@ class ChoiceRule:
 
 
 class RejectionRule:
-    """Answers follow the target's distribution exactly, with a fresh draw each time.
-
-    A draft that was not drawn at random is judged by drawing from the target and comparing: for a certain token that is
-    rejection sampling itself (acceptance p(x), residual p without x), and it holds for trees as well.
-    """
+    """Answers follow the target's distribution exactly, with a fresh draw each time."""
 
     def __init__(self, shaper: Shaper, noise: Noise) -> None:
         self._shaper = shaper
@@ -61,13 +57,4 @@ class RejectionRule:
         def law(row: int) -> Distribution:
             return self._shaper.law(logits[row], History(context, draft.path_to(row)))
 
-        if draft.q is not None:
-            if draft.parents is not None:
-                raise ValueError("a tree of drawn tokens has no acceptance rule")
-            return accept_by_rejection(draft.tokens, draft.q, law, self._noise)
-
-        def choose(row: int) -> int:
-            p = law(row)
-            return p.token(self._noise.pick(p.probabilities))
-
-        return accept_choices(draft.tokens, draft.parents, choose)
+        return accept_by_rejection(draft.tokens, draft.q, law, self._noise, parents=draft.parents)
