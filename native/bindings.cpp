@@ -51,19 +51,57 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> owned(std::vector<T>&& values) {
   return {kept->data(), {kept->size()}, owner_of(kept)};
 }
 
-nb::ndarray<nb::numpy, float, nb::ndim<2>> owned_rows(std::vector<float>&& values, size_t rows) {
-  auto* kept = new std::vector<float>(std::move(values));
-  return {kept->data(), {rows, rows ? kept->size() / rows : 0}, owner_of(kept)};
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<2>> owned_rows(std::vector<T>&& values, size_t rows, size_t columns) {
+  auto* kept = new std::vector<T>(std::move(values));
+  return {kept->data(), {rows, columns}, owner_of(kept)};
+}
+
+// Evaluates without holding the interpreter.
+void evaluate(Transformer& model, const PassRows& rows) {
+  nb::gil_scoped_release released;
+  model.forward(rows);
+}
+
+auto logits_of(Transformer& model, size_t rows) {
+  return nb::ndarray<nb::numpy, const float, nb::ndim<2>>(model.logits(), {rows, model.shape().vocabulary}, nb::find(model),
+                                                          {int64_t(model.logits_stride()), 1});
 }
 
 auto forward(Transformer& model, const std::vector<KvCache*>& caches, const Ints& cache_of_row, const Ints& tokens, const Ints& parents,
              const Ints& logit_rows) {
-  {
-    nb::gil_scoped_release released;
-    model.forward({caches, as_span(cache_of_row), as_span(tokens), as_span(parents), as_span(logit_rows)});
+  evaluate(model, {caches, as_span(cache_of_row), as_span(tokens), as_span(parents), as_span(logit_rows)});
+  return logits_of(model, logit_rows.shape(0));
+}
+
+// Rows of one sequence, of which those from `logits_from` on have logits.
+struct SequenceRows {
+  KvCache* caches[1];
+  std::vector<int32_t> cache_of_row, logit_rows;
+  const Ints &tokens, &parents;
+
+  SequenceRows(KvCache& cache, const Ints& tokens, const Ints& parents, size_t logits_from)
+      : caches{&cache}, cache_of_row(tokens.shape(0)), tokens(tokens), parents(parents) {
+    for (size_t row = logits_from; row < tokens.shape(0); ++row) logit_rows.push_back(int32_t(row));
   }
-  return nb::ndarray<nb::numpy, const float, nb::ndim<2>>(model.logits(), {logit_rows.shape(0), model.shape().vocabulary}, nb::find(model),
-                                                          {int64_t(model.logits_stride()), 1});
+  PassRows pass(const BestWanted& best = {}) const { return {caches, cache_of_row, as_span(tokens), as_span(parents), logit_rows, best}; }
+};
+
+auto forward_sequence(Transformer& model, KvCache& cache, const Ints& tokens, const Ints& parents, size_t logits_from) {
+  const SequenceRows rows(cache, tokens, parents, logits_from);
+  evaluate(model, rows.pass());
+  return logits_of(model, rows.logit_rows.size());
+}
+
+auto best_of_sequence(Transformer& model, KvCache& cache, const Ints& tokens, const Ints& parents, size_t logits_from, size_t count, size_t within,
+                      bool normaliser) {
+  if (count == 0) throw std::invalid_argument("the best of no token");
+  const SequenceRows rows(cache, tokens, parents, logits_from);
+  evaluate(model, rows.pass({count, within, normaliser}));
+  const BestTokens& best = model.best();
+  const size_t found = rows.logit_rows.size();
+  return nb::make_tuple(owned_rows(std::vector<int32_t>(best.ids()), found, count), owned_rows(std::vector<float>(best.logits()), found, count),
+                        owned(std::vector<float>(best.normalisers())));
 }
 
 ModelShape make_shape(size_t layers, size_t ropes) {
@@ -114,7 +152,7 @@ auto multiply(const std::string& isa, uint32_t format, size_t rows, size_t colum
   });
   std::vector<float> dense(count * rows);
   for (size_t row = 0; row < count; ++row) std::copy_n(out.data() + row * matrix.padded_rows(), rows, dense.data() + row * rows);
-  return owned_rows(std::move(dense), count);
+  return owned_rows(std::move(dense), count, rows);
 }
 
 // The rows of a matrix as the embedding look-up sees them.
@@ -128,7 +166,7 @@ auto dequantise(uint32_t format, size_t rows, size_t columns, const Bytes& data)
   repack(data.data(), matrix, pool->pool);
   std::vector<float> values(rows * columns);
   for (size_t row = 0; row < rows; ++row) matrix.row(row, values.data() + row * columns);
-  return owned_rows(std::move(values), rows);
+  return owned_rows(std::move(values), rows, columns);
 }
 
 void bind_shape(nb::module_& m) {
@@ -203,6 +241,9 @@ void bind_engine(nb::module_& m) {
       .def_prop_ro("isa", [](const Transformer& model) { return model.kernels().name; })
       .def("make_cache", &Transformer::make_cache, "capacity"_a)
       .def("forward", &forward, "caches"_a, "cache_of_row"_a, "tokens"_a, "parents"_a, "logit_rows"_a)
+      .def("forward_sequence", &forward_sequence, "cache"_a, "tokens"_a, "parents"_a, "logits_from"_a)
+      .def("best_of_sequence", &best_of_sequence, "cache"_a, "tokens"_a, "parents"_a, "logits_from"_a, nb::kw_only(), "count"_a, "within"_a,
+           "normaliser"_a)
       .def("hidden", [](Transformer& model, size_t rows) {
         return nb::ndarray<nb::numpy, const float, nb::ndim<2>>(model.hidden(), {rows, model.shape().width}, nb::find(model));
       }, "rows"_a);

@@ -10,7 +10,6 @@ namespace borrador {
 
 namespace {
 
-constexpr size_t slice_limit = 256;   // rows that go through the layers together
 constexpr size_t fair_items = 4;       // of attention for each thread
 constexpr size_t long_past = 1024;     // positions from which on chunks are spread over the threads where items are few
 constexpr size_t few_heads = 32;       // of all rows, that are not worth waking the threads for
@@ -37,7 +36,7 @@ std::shared_ptr<SharedPool> shared_pool(size_t threads) {
 
 Transformer::Transformer(const ModelShape& shape, size_t arena_bytes, size_t threads, Isa isa)
     : shape_(shape), kernels_(kernels_for(isa)), threads_(shared_pool(std::max<size_t>(threads, 1))), arena_(arena_bytes, PageBuffer::Pages::huge),
-      layers_(shape.layers.size()), scratch_(threads_->pool.size()) {
+      layers_(shape.layers.size()), scratch_(threads_->pool.size()), best_(threads_->pool.size()) {
   if (shape.head_dim > most_head_dim) throw std::invalid_argument("heads of more than 1024 elements");
   if (shape.experts_used > shape.experts) throw std::invalid_argument("more experts are used than there are");
   const size_t queries = round_up(shape.heads * shape.head_dim, lanes), keys = round_up(shape.kv_heads * shape.head_dim, lanes);
@@ -67,7 +66,8 @@ void Transformer::forward(const PassRows& rows) {
   check(rows);
   std::lock_guard guard(threads_->pass);
   plan_rows(rows);
-  logits_.resize(rows.logit_rows.size() * logits_stride());
+  if (rows.best.count) best_.begin_pass(rows.best, rows.logit_rows.size());
+  else logits_.resize(rows.logit_rows.size() * logits_stride());
   hidden_.resize(rows.logit_rows.size() * shape_.width);
   for (size_t begin = 0; begin < rows.tokens.size(); begin += slice_limit)
     forward_slice(rows, begin, std::min(begin + slice_limit, rows.tokens.size()));
@@ -88,6 +88,9 @@ void Transformer::check(const PassRows& rows) const {
   }
   for (const int32_t row : rows.logit_rows)
     if (row < 0 || size_t(row) >= count) throw std::invalid_argument("logits of an unknown row");
+  const BestWanted& best = rows.best;
+  if (best.count > BestTokens::most || (best.count && (best.within < 1 || best.within > shape_.vocabulary)))
+    throw std::invalid_argument("the best of no token, or of more than there are");
 }
 
 void Transformer::plan_rows(const PassRows& rows) {
@@ -320,6 +323,12 @@ void Transformer::quantise_rows(const float* values, size_t columns, size_t rows
   });
 }
 
+// What a matrix is multiplied with: rows from `first` on, of the values or of what they were quantised to.
+const uint8_t* Transformer::input_of(const Matrix& matrix, const float* values, size_t first) const {
+  if (matrix.quantised()) return activations_.data() + first * activation_groups(matrix.columns) * activation_bytes_per_row_group;
+  return reinterpret_cast<const uint8_t*>(values + first * matrix.columns);
+}
+
 // Multiplies values with matrices of equal columns; the strips of all of them are one parallel loop.
 void Transformer::multiply(std::span<const Job> jobs, const float* values) {
   size_t strips = 0, bytes = 0;
@@ -331,46 +340,12 @@ void Transformer::multiply(std::span<const Job> jobs, const float* values) {
     for (const Job& job : jobs) {
       const Matrix& m = *job.matrix;
       const size_t begin = std::max(from, first), end = std::min(to, first + m.strips());
-      const auto* input = m.quantised() ? activations_.data() + job.first * activation_groups(m.columns) * activation_bytes_per_row_group
-                                        : reinterpret_cast<const uint8_t*>(values + job.first * m.columns);
       if (begin < end)
-        kernels_.matmul(m.format, m.data, m.blocks_per_strip(), begin - first, end - first, input, job.rows, job.out, m.padded_rows());
+        kernels_.matmul(m.format, m.data, m.blocks_per_strip(), begin - first, end - first, input_of(m, values, job.first), job.rows, job.out,
+                        m.padded_rows());
       first += m.strips();
     }
   });
-}
-
-void Transformer::cap_logits(size_t begin, size_t end) {
-  threads_->pool.for_range(end - begin, 1, [&](size_t from, size_t to, size_t) {
-    for (size_t row = begin + from; row < begin + to; ++row)
-      kernels_.soft_cap(logits_.data() + row * logits_stride(), shape_.vocabulary, shape_.logit_soft_cap);
-  });
-}
-
-// Norm and LM head of the rows of this slice whose logits are wanted.
-void Transformer::output_block(const PassRows& rows, size_t begin) {
-  const Matrix& head = output_matrix();
-  const size_t width = shape_.width, stride = round_up(width, lanes);
-  for (size_t at = 0; at < rows.logit_rows.size();) {
-    const size_t first = at;
-    for (; at < rows.logit_rows.size() && at - first < slice_limit; ++at) {
-      const size_t row = size_t(rows.logit_rows[at]);
-      if (row < begin || row >= begin + slice_rows_) break;
-      float* hidden = hidden_.data() + at * width;  // several logits may be asked of one row: it stays as it is
-      std::memcpy(hidden, delta_.as<float>() + (row - begin) * stride, width * sizeof(float));
-      kernels_.add(finish_delta(hidden), state_.as<float>() + (row - begin) * width, width);
-      kernels_.rms_norm(hidden, output_norm_.data(), width, shape_.norm_epsilon, hidden);
-    }
-    if (at == first) {
-      ++at;
-      continue;
-    }
-    const float* hidden = hidden_.data() + first * width;
-    if (head.quantised()) quantise_rows(hidden, width, at - first);
-    const Job output[] = {{&head, logits_.data() + first * logits_stride(), at - first}};
-    multiply(output, hidden);
-    if (shape_.logit_soft_cap != 0) cap_logits(first, at);
-  }
 }
 
 }  // namespace borrador

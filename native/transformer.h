@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "attention.h"
+#include "best_tokens.h"
 #include "kernels/kernels.h"
 #include "kv_cache.h"
 #include "memory.h"
@@ -50,6 +51,7 @@ struct PassRows {
   std::span<KvCache* const> caches;
   std::span<const int32_t> cache_of_row, tokens, parents;
   std::span<const int32_t> logit_rows;  // rows whose logits are wanted
+  BestWanted best = {};                 // or what is wanted in their place
 };
 
 // Threads shared by all models that ask for the same number, and the lock a pass holds: models take turns, and no
@@ -87,16 +89,19 @@ class Transformer {
 
   KvCache make_cache(size_t capacity) const { return {layers_.size(), shape_.kv_heads, shape_.head_dim, capacity}; }
 
-  // Evaluates the rows and makes them pending in their caches. Logits and hidden states (after the last norm) of
-  // logit_rows stay valid until the next call. Throws std::invalid_argument for a token, parent or row out of range
-  // or a full cache; the caches are unchanged then.
+  // Evaluates the rows and makes them pending in their caches. Logits or best tokens, and hidden states (after the last
+  // norm) of logit_rows stay valid until the next call. Throws std::invalid_argument for a token, parent or row out of
+  // range or a full cache; the caches are unchanged then.
   void forward(const PassRows& rows);
 
   const float* logits() const { return logits_.data(); }
   size_t logits_stride() const { return output_matrix().padded_rows(); }
   const float* hidden() const { return hidden_.data(); }
+  const BestTokens& best() const { return best_; }
 
  private:
+  static constexpr size_t slice_limit = 256;  // rows that go through the layers together
+
   struct FeedForward {
     Matrix gate, up, down;
   };
@@ -144,7 +149,6 @@ class Transformer {
   void attend_rows(size_t index);
   bool plan_ahead();
   void ffn_block(const Layer& layer);
-  void output_block(const PassRows& rows, size_t begin);
   void position_heads(size_t index);
   void position_query(size_t index, size_t head, size_t row);
   void position_key_value(size_t index, size_t head, size_t row);
@@ -155,9 +159,15 @@ class Transformer {
   void for_pieces(size_t columns, size_t rows, Body&& body);
   void quantise_rows(const float* values, size_t columns, size_t rows);
   float* finish_delta(float* delta) const;
-  void cap_logits(size_t begin, size_t end);
+  const uint8_t* input_of(const Matrix& matrix, const float* values, size_t first) const;
   void multiply(std::span<const Job> jobs, const float* values);
   auto activation() const { return shape_.activation == Activation::gelu ? kernels_.gelu_mul : kernels_.silu_mul; }
+
+  // head.cpp
+  void output_block(const PassRows& rows, size_t begin);
+  void finish_rows(const PassRows& rows, size_t begin, size_t from, size_t to);
+  void write_logits(size_t first, size_t count);
+  void write_best(size_t first, size_t count);
 
   // experts.cpp
   void expert_block(const Layer& layer);
@@ -192,6 +202,7 @@ class Transformer {
   const std::vector<float>* pending_norm_ = nullptr;
   PageBuffer state_, normed_, query_, key_, value_, attended_, delta_, gate_, up_, mixed_, activations_, rope_;
   std::vector<float> logits_, hidden_;
+  BestTokens best_;
 
   // Work space of a layer's experts.
   PageBuffer router_, gathered_;

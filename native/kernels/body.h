@@ -3,6 +3,7 @@
 // with different flags, and the linker must not merge their instances.
 #pragma once
 #include "attention_steps.h"
+#include "best_steps.h"
 #include "kernels.h"
 #include "matmul.h"
 #include "row_steps.h"
@@ -27,8 +28,23 @@ int32_t integer_peak(size_t rounds) {
 
 template <class S>
 constexpr KernelTable kernel_table(const char* name) {
-  return {name,        size_t(S::tile_rows), matmul<S>, quantise<S>,      rms_norm<S>,   add<S>,     add_scaled<S>,
-          silu_mul<S>, gelu_mul<S>,          soft_cap<S>, mix<S>,      softmax_chunk<S>, fold_chunk<S>, to_half<S>, integer_peak<S>};
+  return {.name = name,
+          .tile_rows = size_t(S::tile_rows),
+          .matmul = matmul<S>,
+          .quantise = quantise<S>,
+          .rms_norm = rms_norm<S>,
+          .add = add<S>,
+          .add_scaled = add_scaled<S>,
+          .silu_mul = silu_mul<S>,
+          .gelu_mul = gelu_mul<S>,
+          .soft_cap = soft_cap<S>,
+          .mix = mix<S>,
+          .softmax_chunk = softmax_chunk<S>,
+          .fold_chunk = fold_chunk<S>,
+          .to_half = to_half<S>,
+          .largest = largest<S>,
+          .exp_sum = exp_sum<S>,
+          .integer_peak = integer_peak<S>};
 }
 
 }  // namespace

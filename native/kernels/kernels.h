@@ -45,6 +45,12 @@ struct KernelTable {
   // Half-precision copy, finite values beyond the range saturate.
   void (*to_half)(const float* x, size_t count, uint16_t* out);
 
+  // The largest of x, not-a-numbers left out; minus infinity where there is nothing else.
+  float (*largest)(const float* x, size_t count);
+  // The sum of e^(x - maximum) * factor, where `factor` may be null for ones; x below maximum - 87 and not-a-numbers count
+  // next to nothing (1e-38).
+  float (*exp_sum)(const float* x, const float* factor, size_t count, float maximum);
+
   // Does `rounds` times peak_macs multiply-accumulates of bytes without touching memory, for measuring what the integer
   // units give at best. The result keeps the compiler from leaving them out.
   int32_t (*integer_peak)(size_t rounds);

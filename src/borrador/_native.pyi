@@ -81,6 +81,20 @@ class Transformer:
         parents: Int32Array,
         logit_rows: Int32Array,
     ) -> Float32Array: ...
+    def forward_sequence(
+        self, cache: KvCache, tokens: Int32Array, parents: Int32Array, logits_from: int
+    ) -> Float32Array: ...
+    def best_of_sequence(
+        self,
+        cache: KvCache,
+        tokens: Int32Array,
+        parents: Int32Array,
+        logits_from: int,
+        *,
+        count: int,
+        within: int,
+        normaliser: bool,
+    ) -> tuple[Int32Array, Float32Array, Float32Array]: ...
     def hidden(self, rows: int) -> Float32Array: ...
 
 # sampler.h: logits of one row, or a matrix of them; ValueError where a row has no finite maximum.

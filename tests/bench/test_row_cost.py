@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from borrador.bench.row_cost import RowCosts, fill_context, measure_rows
-from borrador.models.target import Rows
+from borrador.models.target import BestTokens, Rows
 from borrador.types import Float32Array
 
 
@@ -27,6 +27,9 @@ class TickingTarget:
         self.passes.append((count, rows.logits_from))
         self.now += 10.0 + count + (500.0 if cold else 0.0)
         return np.zeros((count - rows.logits_from, 4), np.float32)
+
+    def best(self, rows: Rows, count: int, *, within: int | None = None, normalised: bool = False) -> BestTokens:
+        raise AssertionError("rows are measured with all their logits")
 
     def commit(self, path: Sequence[int]) -> None:
         self.length += len(path)

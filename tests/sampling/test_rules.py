@@ -3,8 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from borrador.errors import ModelError
+from borrador.models.scripted import ScriptedModel
+from borrador.models.target import BestTokens, Rows
 from borrador.sampling.noise import FreshNoise
-from borrador.sampling.rules import ChoiceRule, RejectionRule, rule_for
+from borrador.sampling.rules import ChoiceRule, GreedyRule, RejectionRule, rule_for
 from borrador.sampling.shaping import History, Shaper
 from borrador.types import Draft, SamplingParams, Verdict
 
@@ -13,12 +16,18 @@ def make_logits(rows: int, size: int = 8) -> np.ndarray[tuple[int, int], np.dtyp
     return np.random.default_rng(rows).normal(size=(rows, size)).astype(np.float32)
 
 
+class AllAllowed:
+    def mask(self, history: History, /) -> None:
+        return None
+
+
 def test_the_rule_follows_from_the_sampling_parameters() -> None:
     def rule(params: SamplingParams) -> object:
         return rule_for(Shaper(params))
 
-    assert isinstance(rule(SamplingParams()), ChoiceRule)
-    assert isinstance(rule(SamplingParams(seed=1)), ChoiceRule)
+    assert isinstance(rule(SamplingParams()), GreedyRule)
+    assert isinstance(rule(SamplingParams(seed=1)), GreedyRule)
+    assert isinstance(rule_for(Shaper(SamplingParams(), masks=AllAllowed())), ChoiceRule)
     assert isinstance(rule(SamplingParams(temperature=0.5, seed=1)), ChoiceRule)
     assert isinstance(rule(SamplingParams(temperature=0.5)), RejectionRule)
 
@@ -28,6 +37,26 @@ def test_greedy_accepts_the_most_likely_tokens() -> None:
     best = [int(row.argmax()) for row in logits]
     rule = ChoiceRule(Shaper(SamplingParams()))
     assert rule.accept(logits, Draft(tokens=tuple(best[:3])), [0] * 10) == Verdict((0, 1, 2), best[3], True, 3)
+
+
+def test_greedy_decoding_without_masks_needs_the_best_tokens_alone() -> None:
+    model = ScriptedModel(8, seed=3)
+    first = int(model.logits_after([2]).argmax())
+    draft = Draft(tokens=(first, (first + 1) % 8, 4), parents=(-1, -1, 0))
+    rows = Rows(np.array([2, *draft.tokens], np.int32), np.array([-1, 0, 0, 1], np.int32))
+    choices, target = ChoiceRule(Shaper(SamplingParams())), model.open(8)
+    expected = choices.accept(choices.evaluate(target, rows), draft, [2])
+    target.rewind(0)
+    rule = GreedyRule()
+    assert rule.accept(rule.evaluate(target, rows), draft, [2]) == expected
+    assert expected.path[0] == 0
+
+
+def test_greedy_decoding_meets_logits_that_are_not_finite_where_plain_decoding_would() -> None:
+    best = BestTokens(np.array([[3], [-1]], np.int32), np.zeros((2, 1), np.float32), np.zeros(0, np.float32))
+    assert GreedyRule().accept(best, Draft(tokens=(1,)), [0]) == Verdict((), 3, False, 1)
+    with pytest.raises(ModelError, match="not finite"):
+        GreedyRule().accept(best, Draft(tokens=(3,)), [0])
 
 
 def test_seeded_choices_are_keyed_by_position_along_chain_and_tree() -> None:

@@ -11,7 +11,7 @@ from borrador.draft.protocol import GoOn, Price, always
 from borrador.models.prefix import CachedSequence, common_prefix, prefill
 from borrador.models.target import Model, Rows, Target
 from borrador.sampling.noise import FreshNoise, Noise
-from borrador.sampling.shaping import History, Shaper, probability
+from borrador.sampling.shaping import History, Shaper, first_of, probability, probability_of_first
 from borrador.types import Draft, Float32Array
 
 _READING_ROWS = 32
@@ -94,13 +94,13 @@ class ModelDraftSession:
         budget = min(budget, self._target.context_length - len(context) + 1)
         if budget < 1 or not context:
             return Draft(drafter=self._drafter.name)
-        logits = self._catch_up(context)
+        unread = self._catch_up(context)
         q = self._laws(budget)
         tokens: list[int] = []
         confidence: list[float] = []
         while True:
             count = len(tokens)
-            token, belief = self._choose(logits, History(context, tokens), None if q is None else q[count])
+            token, belief = self._next(unread, History(context, tokens), None if q is None else q[count])
             tokens.append(token)
             confidence.append(belief)
             if not go_on(belief) or len(tokens) == budget or token in self._drafter.end_ids:
@@ -110,7 +110,8 @@ class ModelDraftSession:
                     drafter=self._drafter.name,
                     confidence=tuple(confidence),
                 )
-            logits = self._feed((token,))
+            unread = (token,)
+            self._cached.append(token)
 
     def unread(self, context: Sequence[int]) -> int:
         return len(context) - self._kept(context)
@@ -122,30 +123,20 @@ class ModelDraftSession:
         self._sequence.settle(self._cached)
         self._drafter.give_back(self._sequence)
 
-    def _catch_up(self, context: Sequence[int]) -> Float32Array:
-        """Bring the cache from its last draft to the end of the context; logits after it."""
+    def _catch_up(self, context: Sequence[int]) -> Sequence[int]:
+        """Bring the cache from its last draft towards the end of the context; the tokens that are left to evaluate."""
         kept = self._kept(context)
         self._target.rewind(kept)
         self._cached[kept:] = context[kept:]
         self._agreed = len(context) - 1
         prefill(self._target, context)
-        return self._evaluate(context[self._target.length :])
+        return context[self._target.length :]
 
     def _kept(self, context: Sequence[int]) -> int:
         """How much of the context the cache holds; its last token is always evaluated again."""
         start = min(self._agreed, len(self._cached))
         self._agreed = start + common_prefix(self._cached[start:], context[start : len(context) - 1])
         return self._agreed
-
-    def _feed(self, tokens: Sequence[int]) -> Float32Array:
-        self._cached.extend(tokens)
-        return self._evaluate(tokens)
-
-    def _evaluate(self, tokens: Sequence[int]) -> Float32Array:
-        logits = self._target.forward(Rows.chain(tokens, logits_from=len(tokens) - 1))
-        self._target.commit(range(len(tokens)))
-        row: Float32Array = logits[0, : self._drafter.vocabulary_size]
-        return row
 
     def _laws(self, count: int) -> Float32Array | None:
         """Room for the laws that tokens are drawn from, used again by every draft; None where nothing is drawn."""
@@ -155,8 +146,19 @@ class ModelDraftSession:
             self._buffer = np.empty((count, self._drafter.vocabulary_size), np.float32)
         return self._buffer
 
+    def _next(self, unread: Sequence[int], history: History, law_out: Float32Array | None) -> tuple[int, float]:
+        """Evaluate tokens that end the history; a token to follow, and its probability by the draft model."""
+        rows = Rows.chain(unread, logits_from=len(unread) - 1)
+        vocabulary_size = self._drafter.vocabulary_size
+        if self._shaper.takes_best:
+            best = self._target.best(rows, 1, within=vocabulary_size, normalised=True)
+            self._target.commit(range(len(unread)))
+            return first_of(best, 0), probability_of_first(best, 0)
+        logits = self._target.forward(rows)
+        self._target.commit(range(len(unread)))
+        return self._choose(logits[0, :vocabulary_size], history, law_out)
+
     def _choose(self, logits: Float32Array, history: History, law_out: Float32Array | None) -> tuple[int, float]:
-        """A token and the probability that the draft model gives it."""
         if law_out is not None:
             law = self._shaper.law(logits, history)
             law.write(law_out)

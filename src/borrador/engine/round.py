@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class RoundState:
     target: Target
     context: list[int]
     proposer: Proposer
-    rule: AcceptanceRule
+    rule: AcceptanceRule[Any]
     ending: Ending
     rounds: int = 0
 
@@ -61,10 +61,10 @@ def play_round(state: RoundState) -> RoundRecord:
         draft = state.proposer.propose(context, state.ending.room() - 1) if state.rounds else Draft()
         drafted = time.perf_counter()
 
-        logits = target.forward(_rows(pending, draft))
+        evidence = state.rule.evaluate(target, _rows(pending, draft))
         forwarded = time.perf_counter()
 
-        verdict = state.rule.accept(logits, draft, context)
+        verdict = state.rule.accept(evidence, draft, context)
         tokens = *(draft.tokens[index] for index in verdict.path), verdict.next_token
         committed = tokens[: state.ending.take(tokens)]
 
@@ -90,7 +90,7 @@ def play_round(state: RoundState) -> RoundRecord:
 
 
 def _rows(pending: Sequence[int], draft: Draft) -> Rows:
-    """Pending tokens as a chain, the draft below the last of them; logits from there on."""
+    """Pending tokens as a chain, the draft below the last of them; what the rule needs is of the rows from there on."""
     root = len(pending) - 1
     if draft.parents is None:
         return Rows.chain((*pending, *draft.tokens), logits_from=root)

@@ -15,7 +15,7 @@ from borrador.errors import ContextLengthError, MemoryLimitError, ModelError, Us
 from borrador.models.config import ModelConfig
 from borrador.models.gguf import GgufFile, TensorInfo
 from borrador.models.memory import available_bytes
-from borrador.models.target import Rows
+from borrador.models.target import BestTokens, Rows
 from borrador.types import Float32Array
 
 _ARENA_ALIGNMENT = 64
@@ -164,15 +164,16 @@ class NativeSequence:
             )
 
     def forward(self, rows: Rows) -> Float32Array:
-        count = len(rows.tokens)
-        self.require_room(count)
-        return self._model.engine.forward(
-            [self.cache],
-            np.zeros(count, np.int32),
-            rows.tokens,
-            rows.parents,
-            np.arange(rows.logits_from, count, dtype=np.int32),
+        self.require_room(len(rows.tokens))
+        return self._model.engine.forward_sequence(self.cache, rows.tokens, rows.parents, rows.logits_from)
+
+    def best(self, rows: Rows, count: int, *, within: int | None = None, normalised: bool = False) -> BestTokens:
+        self.require_room(len(rows.tokens))
+        within = self.vocabulary_size if within is None else min(within, self.vocabulary_size)
+        found = self._model.engine.best_of_sequence(
+            self.cache, rows.tokens, rows.parents, rows.logits_from, count=count, within=within, normaliser=normalised
         )
+        return BestTokens(*found)
 
     def hidden(self, rows: Rows) -> Float32Array:
         """Hidden states after the last norm, of the rows of the last pass that asked for logits."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from borrador.errors import ContextLengthError
-from borrador.models.target import Rows
+from borrador.models.target import BestTokens, Rows
 from borrador.types import Float32Array
 
 
@@ -102,6 +102,21 @@ class ScriptedTarget:
         logits = [self._model.logits_after(path) for path in self._paths(rows)[rows.logits_from :]]
         self._logits = np.array(logits, np.float32).reshape(len(logits), self.vocabulary_size)
         return self._logits
+
+    def best(self, rows: Rows, count: int, *, within: int | None = None, normalised: bool = False) -> BestTokens:
+        if not 1 <= count <= 64 or (within is not None and within < 1):
+            raise RuntimeError(f"the best {count} tokens below {within}")
+        logits = self.forward(rows)[:, :within].astype(np.float64)
+        logits[np.isnan(logits)] = -np.inf
+        order = np.argsort(-logits, axis=1, kind="stable")[:, :count]
+        found = np.take_along_axis(logits, order, axis=1)
+        found[~np.isfinite(found[:, 0])] = -np.inf
+        ids = np.full((len(logits), count), -1, np.int32)
+        ids[:, : found.shape[1]] = np.where(np.isfinite(found), order, -1)
+        best = np.full((len(logits), count), -np.inf, np.float32)
+        best[:, : found.shape[1]] = found
+        normalisers = np.where(np.isfinite(found[:, 0]), np.logaddexp.reduce(logits, axis=1), np.nan)
+        return BestTokens(ids, best, normalisers[: len(logits) if normalised else 0].astype(np.float32))
 
     def commit(self, path: Sequence[int]) -> None:
         if self._rows is None:

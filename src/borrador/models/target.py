@@ -35,6 +35,23 @@ class Rows:
         return cls(np.asarray(tokens, np.int32), np.arange(-1, count - 1, dtype=np.int32), logits_from)
 
 
+@dataclass(frozen=True, slots=True)
+class BestTokens:
+    """The most likely tokens of m rows, in place of their logits. Ties go to the lowest id.
+
+    Attributes:
+        ids: m x count, best first. -1 behind the logits above minus infinity where a row has fewer than `count`, and
+            throughout a row that has none of them or one of plus infinity. A logit that is not a number is never best.
+        logits: m x count, minus infinity where there is no id.
+        normalisers: m times ln(sum of e^logit), so that a token's log probability is its logit less this; not a number
+            where the row has no id. Empty where they were not asked for.
+    """
+
+    ids: Int32Array
+    logits: Float32Array
+    normalisers: Float32Array
+
+
 class Target(Protocol):
     """One sequence on a model. Not thread-safe.
 
@@ -60,6 +77,24 @@ class Target(Protocol):
         Returns:
             (m - rows.logits_from) x vocabulary logits, valid until the next call. Bit-identical for a row
             whatever other rows share the pass.
+
+        Raises:
+            ContextLengthError: the rows do not fit into the context.
+        """
+        ...
+
+    def best(self, rows: Rows, count: int, *, within: int | None = None, normalised: bool = False) -> BestTokens:
+        """Evaluate rows as `forward` does, for those who need the most likely tokens alone: the logits of a large
+        vocabulary are not written out.
+
+        Args:
+            rows: as for `forward`.
+            count: tokens of each row, from 1 to 64.
+            within: look at the tokens below this id alone, as if the vocabulary ended there; None looks at all.
+            normalised: give the normalisers too.
+
+        Returns:
+            What the rows' logits from `forward` would give, bit by bit; the caller's to keep.
 
         Raises:
             ContextLengthError: the rows do not fit into the context.

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
+from borrador.models.target import BestTokens, Rows, Target
 from borrador.sampling.acceptance import accept_by_rejection, accept_choices
 from borrador.sampling.noise import FreshNoise, Noise
-from borrador.sampling.shaping import Distribution, History, Shaper
+from borrador.sampling.shaping import Distribution, History, Shaper, first_of
 from borrador.types import Draft, Float32Array, Verdict
 
+Evidence = TypeVar("Evidence")
 
-class AcceptanceRule(Protocol):
-    """Judges drafts by the target's logits."""
 
-    def accept(self, logits: Float32Array, draft: Draft, context: Sequence[int], /) -> Verdict:
+class AcceptanceRule(Protocol[Evidence]):
+    """Judges drafts by the target's logits, or by what of them it needs."""
+
+    def evaluate(self, target: Target, rows: Rows, /) -> Evidence:
+        """One pass of the target: what the rule judges by, of the rows from `rows.logits_from` on."""
+        ...
+
+    def accept(self, evidence: Evidence, draft: Draft, context: Sequence[int], /) -> Verdict:
         """Judge one draft.
 
         Args:
-            logits: (γ + 1) x vocabulary; row 0 follows the context, row i + 1 follows draft token i.
+            evidence: of γ + 1 rows; row 0 follows the context, row i + 1 follows draft token i.
             draft: γ tokens, none of them outside the vocabulary.
             context: prompt and answer so far. A row's own history is this and the draft's path to it.
 
@@ -28,12 +35,31 @@ class AcceptanceRule(Protocol):
         ...
 
 
-def rule_for(shaper: Shaper) -> AcceptanceRule:
+def rule_for(shaper: Shaper) -> AcceptanceRule[Any]:
     """Greedy at temperature 0, seeded with a seed, else rejection sampling with fresh noise."""
+    if shaper.takes_best:
+        return GreedyRule()
     return ChoiceRule(shaper) if shaper.chooses else RejectionRule(shaper, FreshNoise())
 
 
-class ChoiceRule:
+class GreedyRule:
+    """Greedy decoding with nothing between logits and choice: the most likely token decides, and is all it takes."""
+
+    def evaluate(self, target: Target, rows: Rows, /) -> BestTokens:
+        return target.best(rows, 1)
+
+    def accept(self, best: BestTokens, draft: Draft, _context: Sequence[int], /) -> Verdict:
+        return accept_choices(draft.tokens, draft.parents, lambda row: first_of(best, row))
+
+
+class _LogitsRule:
+    """Judges by whole rows of logits."""
+
+    def evaluate(self, target: Target, rows: Rows, /) -> Float32Array:
+        return target.forward(rows)
+
+
+class ChoiceRule(_LogitsRule):
     """The target's own choice, greedy or seeded, decides: an answer is token for token what plain decoding writes."""
 
     def __init__(self, shaper: Shaper) -> None:
@@ -46,7 +72,7 @@ class ChoiceRule:
         return accept_choices(draft.tokens, draft.parents, choose)
 
 
-class RejectionRule:
+class RejectionRule(_LogitsRule):
     """Answers follow the target's distribution exactly, with a fresh draw each time."""
 
     def __init__(self, shaper: Shaper, noise: Noise) -> None:

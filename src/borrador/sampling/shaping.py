@@ -7,6 +7,7 @@ before that very row. Ties go to the lowest token id.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -15,6 +16,7 @@ import numpy as np
 
 from borrador import _native
 from borrador.errors import ModelError
+from borrador.models.target import BestTokens
 from borrador.types import Float32Array, Int32Array, SamplingParams, UInt32Array
 
 
@@ -104,6 +106,12 @@ class Shaper:
         """True where rows and parameters alone decide which token comes next: greedily, or by seeded noise."""
         return self.params.greedy or self.params.seed is not None
 
+    @property
+    def takes_best(self) -> bool:
+        """True where the token that follows is the most likely one of the row, as the model gives it, whatever came
+        before: nothing more of a row is needed, see `Target.best`."""
+        return self.params.greedy and self._masks is None
+
     def choice(self, logits: Float32Array, history: History) -> int:
         """The token that follows: the most likely one at temperature 0, else a draw that depends on seed, position and
         shaped distribution alone (argmax of log probability plus the position's Gumbel noise).
@@ -148,6 +156,19 @@ def most_likely(logits: Float32Array) -> int:
         return int(_native.argmax(logits[np.newaxis])[0])
     except ValueError as error:
         raise _not_finite() from error
+
+
+def first_of(best: BestTokens, row: int) -> int:
+    """The most likely token of a row whose best tokens are known. Errors as for `most_likely`."""
+    token = int(best.ids[row, 0])
+    if token < 0:
+        raise _not_finite()
+    return token
+
+
+def probability_of_first(best: BestTokens, row: int) -> float:
+    """The probability at temperature 1 of a row's most likely token, where normalisers are known."""
+    return min(1.0, math.exp(best.logits[row, 0] - best.normalisers[row]))
 
 
 def probability(logits: Float32Array, token: int) -> float:
