@@ -7,7 +7,7 @@ from borrador.errors import ModelError
 from borrador.models.scripted import ScriptedModel
 from borrador.models.target import BestTokens, Rows
 from borrador.sampling.noise import FreshNoise
-from borrador.sampling.rules import ChoiceRule, GreedyRule, RejectionRule, rule_for
+from borrador.sampling.rules import BlockRule, ChoiceRule, GreedyRule, RejectionRule, rule_for
 from borrador.sampling.shaping import History, Shaper
 from borrador.types import Draft, SamplingParams, Verdict
 
@@ -29,7 +29,7 @@ def test_the_rule_follows_from_the_sampling_parameters() -> None:
     assert isinstance(rule(SamplingParams(seed=1)), GreedyRule)
     assert isinstance(rule_for(Shaper(SamplingParams(), masks=AllAllowed())), ChoiceRule)
     assert isinstance(rule(SamplingParams(temperature=0.5, seed=1)), ChoiceRule)
-    assert isinstance(rule(SamplingParams(temperature=0.5)), RejectionRule)
+    assert isinstance(rule(SamplingParams(temperature=0.5)), BlockRule)
 
 
 def test_greedy_accepts_the_most_likely_tokens() -> None:
@@ -87,6 +87,40 @@ def test_certain_drafts_without_a_seed_leave_the_targets_law_unchanged() -> None
     assert accepted / draws == pytest.approx(0.3, abs=0.015)
 
 
+def test_blocks_are_for_chains_of_drawn_tokens() -> None:
+    """p = (1/3, 2/3), q = (2/3, 1/3): a block of tokens 0 and 1 is always kept, by rejection half of them."""
+    shaper = Shaper(SamplingParams(temperature=1.0))
+    logits = np.tile(np.log([1 / 3, 2 / 3]).astype(np.float32), (3, 1))
+    q = np.tile(np.array([2 / 3, 1 / 3], np.float32), (2, 1))
+    drawn = Draft(tokens=(0, 1), q=q)
+    accepted = [
+        len(rule(shaper, FreshNoise(np.random.default_rng(seed))).accept(logits, drawn, []).path)
+        for rule in (BlockRule, RejectionRule)
+        for seed in range(100)
+    ]
+    assert accepted[:100] == [2] * 100
+    assert 30 < accepted[100:].count(2) < 70
+    for draft in (Draft(tokens=(0, 1)), Draft(tokens=(0, 1), parents=(-1, -1), q=q)):
+        block, rejection = (
+            [rule(shaper, FreshNoise(np.random.default_rng(seed))).accept(logits, draft, []) for seed in range(100)]
+            for rule in (BlockRule, RejectionRule)
+        )
+        assert block == rejection
+
+
+def test_a_lenient_rule_accepts_more() -> None:
+    shaper = Shaper(SamplingParams(temperature=1.0))
+    logits = np.tile(np.log([0.1, 0.9]).astype(np.float32), (2, 1))
+    for draft, exact, lenient in (
+        (Draft(tokens=(0,), q=np.array([[0.5, 0.5]], np.float32)), 0.2, 0.4),
+        (Draft(tokens=(0,)), 0.1, 0.2),
+    ):
+        for lenience, expected in ((1.0, exact), (0.5, lenient)):
+            rule = RejectionRule(shaper, FreshNoise(np.random.default_rng(9)), lenience)
+            accepted = sum(len(rule.accept(logits, draft, []).path) for _ in range(5000))
+            assert accepted / 5000 == pytest.approx(expected, abs=0.025)
+
+
 def test_a_tree_of_drawn_tokens_is_judged_by_the_laws_of_its_parents() -> None:
     logits = np.full((4, 4), -np.inf, np.float32)
     logits[0, 1] = logits[2, 3] = logits[3, 2] = 0.0
@@ -96,16 +130,30 @@ def test_a_tree_of_drawn_tokens_is_judged_by_the_laws_of_its_parents() -> None:
     assert rule.accept(logits, draft, []) == Verdict((1, 2), 2, True, 2)
 
 
+class Watching:
+    """Allows everything, and remembers for which tokens before a row it was asked."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, ...]] = []
+
+    def mask(self, history: History, /) -> None:
+        self.seen.append((*history.context, *history.path))
+
+
 def test_every_row_is_judged_by_the_tokens_on_its_own_path() -> None:
-    seen: list[tuple[int, ...]] = []
-
-    class Watching:
-        def mask(self, history: History, /) -> None:
-            seen.append((*history.context, *history.path))
-
     logits = np.zeros((6, 8), np.float32)
-    logits[[0, 2, 4, 5], [2, 4, 5, 7]] = 1.0
+    logits[[0, 2, 4, 5], [2, 4, 5, 7]] = 90.0
     draft = Draft(tokens=(1, 2, 3, 4, 5), parents=(-1, -1, 1, 1, 3))
-    rule = ChoiceRule(Shaper(SamplingParams(), masks=Watching()))
-    assert rule.accept(logits, draft, [9, 9]).path == (1, 3, 4)
-    assert seen == [(9, 9), (9, 9, 2), (9, 9, 2, 4), (9, 9, 2, 4, 5)]
+    for params in (SamplingParams(), SamplingParams(temperature=1.0), SamplingParams(temperature=1.0, seed=2)):
+        watching = Watching()
+        rule = rule_for(Shaper(params, masks=watching))
+        assert rule.accept(logits, draft, [9, 9]).path == (1, 3, 4)
+        assert watching.seen == [(9, 9), (9, 9, 2), (9, 9, 2, 4), (9, 9, 2, 4, 5)]
+
+
+def test_every_row_of_a_block_is_judged_by_the_tokens_before_it() -> None:
+    logits = np.zeros((3, 8), np.float32)
+    watching = Watching()
+    rule = BlockRule(Shaper(SamplingParams(temperature=1.0), masks=watching), FreshNoise())
+    rule.accept(logits, Draft(tokens=(1, 2), q=np.full((2, 8), 0.125, np.float32)), [9])
+    assert watching.seen == [(9,), (9, 1), (9, 1, 2)]

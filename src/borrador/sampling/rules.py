@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
 
 from borrador.models.target import BestTokens, Rows, Target
-from borrador.sampling.acceptance import accept_by_rejection, accept_choices
+from borrador.sampling.acceptance import LawOfRow, accept_by_block, accept_by_rejection, accept_choices
 from borrador.sampling.noise import FreshNoise, Noise
-from borrador.sampling.shaping import Distribution, History, Shaper, first_of
+from borrador.sampling.shaping import History, Shaper, first_of
 from borrador.types import Draft, Float32Array, Verdict
 
 Evidence = TypeVar("Evidence")
@@ -36,10 +36,10 @@ class AcceptanceRule(Protocol[Evidence]):
 
 
 def rule_for(shaper: Shaper) -> AcceptanceRule[Any]:
-    """Greedy at temperature 0, seeded with a seed, else rejection sampling with fresh noise."""
+    """Greedy at temperature 0, seeded with a seed, else block verification with fresh noise."""
     if shaper.takes_best:
         return GreedyRule()
-    return ChoiceRule(shaper) if shaper.chooses else RejectionRule(shaper, FreshNoise())
+    return ChoiceRule(shaper) if shaper.chooses else BlockRule(shaper, FreshNoise())
 
 
 class GreedyRule:
@@ -73,14 +73,37 @@ class ChoiceRule(_LogitsRule):
 
 
 class RejectionRule(_LogitsRule):
-    """Answers follow the target's distribution exactly, with a fresh draw each time."""
+    """Answers follow the target's distribution exactly, with a fresh draw each time, unless lenience is below 1.
 
-    def __init__(self, shaper: Shaper, noise: Noise) -> None:
+    Args:
+        shaper: of the request.
+        noise: its chance.
+        lenience: as for `accept_by_rejection`.
+    """
+
+    def __init__(self, shaper: Shaper, noise: Noise, lenience: float = 1.0) -> None:
         self._shaper = shaper
         self._noise = noise
+        self._lenience = lenience
 
     def accept(self, logits: Float32Array, draft: Draft, context: Sequence[int], /) -> Verdict:
-        def law(row: int) -> Distribution:
-            return self._shaper.law(logits[row], History(context, draft.path_to(row)))
+        tokens, parents, p = draft.tokens, draft.parents, self._laws(logits, draft, context)
+        return accept_by_rejection(tokens, draft.q, p, self._noise, parents=parents, lenience=self._lenience)
 
-        return accept_by_rejection(draft.tokens, draft.q, law, self._noise, parents=draft.parents)
+    def _laws(self, logits: Float32Array, draft: Draft, context: Sequence[int]) -> LawOfRow:
+        return lambda row: self._shaper.law(logits[row], History(context, draft.path_to(row)))
+
+
+class BlockRule(RejectionRule):
+    """Verifies a chain of drawn tokens as a block, which accepts more of it, with the same law of answers.
+
+    For certain tokens both rules are one; trees of drawn tokens are judged by rejection.
+    """
+
+    def __init__(self, shaper: Shaper, noise: Noise) -> None:
+        super().__init__(shaper, noise)
+
+    def accept(self, logits: Float32Array, draft: Draft, context: Sequence[int], /) -> Verdict:
+        if draft.q is None or draft.parents is not None:
+            return super().accept(logits, draft, context)
+        return accept_by_block(draft.tokens, draft.q, self._laws(logits, draft, context), self._noise)
