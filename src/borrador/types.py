@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypedDict
 
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borrador.errors import UsageError
+from borrador.structure import check_schema, check_text
 
 Float32Array = NDArray[np.float32]
 Float64Array = NDArray[np.float64]
@@ -31,6 +33,7 @@ class Origin(str, enum.Enum):
     DRAFT = "draft"  # proposed by a drafter and accepted
     TARGET = "target"  # the target's correction of the first miss, or a plain step
     BONUS = "bonus"  # the target's own token after a fully accepted draft
+    GRAMMAR = "grammar"  # the only token that the grammar allowed
 
 
 FinishReason = Literal["stop", "length", "cancelled"]
@@ -51,6 +54,10 @@ class SamplingParams:
         stop: strings that end the text; they are not part of it.
         max_tokens: the most tokens to write, at least 1.
         ignore_eos: go on past the model's end-of-generation tokens.
+        json_schema: the answer is JSON that fits this schema, given as a dict or as JSON (kept as JSON).
+        regex: the whole answer matches this regular expression.
+        grammar: the answer follows this grammar in Lark's syntax. At most one of the last three; they exclude
+            `ignore_eos`, since such an answer ends where its shape does.
 
     Raises:
         UsageError: a value breaks its rule.
@@ -64,6 +71,9 @@ class SamplingParams:
     stop: tuple[str, ...] = ()
     max_tokens: int = 512
     ignore_eos: bool = False
+    json_schema: str | Mapping[str, Any] | None = None
+    regex: str | None = None
+    grammar: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stop", _stop_strings(self.stop))
@@ -76,6 +86,23 @@ class SamplingParams:
             _require_integer("seed", self.seed, 0, 2**64 - 1)
         if not isinstance(self.ignore_eos, bool):
             raise UsageError(f"ignore_eos must be true or false, got {self.ignore_eos!r}", "Give True or False.")
+        self._check_structure()
+
+    @property
+    def structured(self) -> bool:
+        """Whether the answer must have a given shape."""
+        return any(shape is not None for shape in (self.json_schema, self.regex, self.grammar))
+
+    def _check_structure(self) -> None:
+        if self.json_schema is not None:
+            object.__setattr__(self, "json_schema", check_schema(self.json_schema))
+        given = [name for name in ("json_schema", "regex", "grammar") if getattr(self, name) is not None]
+        for name in given[given[:1] == ["json_schema"] :]:
+            check_text(name, getattr(self, name))
+        if len(given) > 1:
+            raise UsageError(f"an answer has at most one shape, got {' and '.join(given)}", "Leave one of them out.")
+        if given and self.ignore_eos:
+            raise UsageError(f"ignore_eos cannot hold with {given[0]}, whose end is the answer's", "Drop one of them.")
 
     @property
     def greedy(self) -> bool:
@@ -158,7 +185,7 @@ class RoundRecord:
     """One round as it happened, for traces and statistics. Times in seconds.
 
     `committed` are the tokens that became part of the answer (cut at a stop), `origins` tells where each came from.
-    The draft is kept without its q, which is large.
+    The draft is kept without its q, which is large. The pass evaluated `pending` tokens of the context, then the draft.
     """
 
     number: int
@@ -169,6 +196,7 @@ class RoundRecord:
     draft_s: float
     forward_s: float
     total_s: float
+    pending: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +224,8 @@ class GenerationEvent:
 class GenerationStats:
     """What an answer cost. Times in seconds; decode excludes the prompt.
 
-    `prompt_tokens_cached` of the prompt's tokens were in the cache already, and cost nothing.
+    `prompt_tokens_cached` of the prompt's tokens were in the cache already, and cost nothing. `grammar_tokens` of the
+    answer's were the only ones its grammar allowed, and no pass had to choose them.
     """
 
     prompt_tokens: int = 0
@@ -206,6 +235,7 @@ class GenerationStats:
     draft_tokens_proposed: int = 0
     draft_tokens_tested: int = 0
     draft_tokens_accepted: int = 0
+    grammar_tokens: int = 0
     prefill_s: float = 0.0
     decode_s: float = 0.0
     draft_s: float = 0.0

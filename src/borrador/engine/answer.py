@@ -17,8 +17,18 @@ class TextStream(Protocol):
     def flush(self) -> str: ...
 
 
+class Shape(Protocol):
+    """Follows the answer and knows when it cannot go on; see `borrador.grammar.matcher.Matcher`."""
+
+    def commit(self, token: int) -> None: ...
+
+    @property
+    def complete(self) -> bool: ...
+
+
 class Answer:
-    """Takes tokens until the answer ends: at an end-of-generation token, a stop string, or the last allowed token.
+    """Takes tokens until the answer ends: at an end-of-generation token, a stop string, the end of its shape, or the last
+    allowed token.
 
     They are looked for in this order at every token. The end-of-generation token is not part of the answer; the token
     that completes a stop string is, though the text stops before the string.
@@ -28,6 +38,7 @@ class Answer:
         stop: strings that end the text.
         end_ids: tokens that end the answer.
         capacity: the most tokens the answer may have, at least 1.
+        shape: what the answer must look like; told every token of it.
 
     Attributes:
         finish_reason: why the answer ended; None while it goes on.
@@ -36,7 +47,13 @@ class Answer:
     """
 
     def __init__(
-        self, detokenizer: TextStream, *, stop: Sequence[str], end_ids: Collection[int], capacity: int
+        self,
+        detokenizer: TextStream,
+        *,
+        stop: Sequence[str],
+        end_ids: Collection[int],
+        capacity: int,
+        shape: Shape | None = None,
     ) -> None:
         self.finish_reason: FinishReason | None = None
         self.texts: list[str] = []
@@ -45,6 +62,7 @@ class Answer:
         self._stops = StopDetector(stop)
         self._end_ids = end_ids
         self._left = capacity
+        self._shape = shape
 
     def room(self) -> int:
         return self._left
@@ -66,8 +84,16 @@ class Answer:
         self._left -= 1
         if stopped:
             self.finish_reason = "stop"
+        elif self._completes_shape(token):
+            self._finish("stop")
         elif self._left == 0:
             self._finish("length")
+
+    def _completes_shape(self, token: int) -> bool:
+        if self._shape is None:
+            return False
+        self._shape.commit(token)
+        return self._shape.complete
 
     def _finish(self, reason: FinishReason) -> None:
         text, _ = self._stops.push(self._detokenizer.flush())

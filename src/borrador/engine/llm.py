@@ -19,6 +19,8 @@ from borrador.engine.round import RoundState
 from borrador.engine.session import Session
 from borrador.engine.stream import AnswerStream
 from borrador.errors import ContextLengthError, UsageError
+from borrador.grammar.compiler import GrammarCompiler
+from borrador.grammar.matcher import Matcher
 from borrador.models.prefix import CachedSequence
 from borrador.models.target import Model
 from borrador.sampling.rules import rule_for
@@ -66,6 +68,7 @@ class LLM:
         self._template = template
         self._drafters = {drafter.name: drafter for drafter in drafters}
         self._sequence = CachedSequence(model.open(context_length))
+        self._grammars = GrammarCompiler(tokenizer, self._sequence.target.vocabulary_size)
         self._costs: RowCosts | None = None
         self._draft_tokens = draft_tokens or 0
         chooses = draft_tokens is None and self._drafters
@@ -90,8 +93,8 @@ class LLM:
 
         Raises:
             ContextLengthError: the prompt leaves no room for an answer.
-            UsageError: the prompt is empty or not valid, the LLM is closed, or (at the first event) this thread has
-                not finished or closed its last answer.
+            UsageError: the prompt is empty or not valid, the shape asked for cannot be enforced, the LLM is closed, or
+                (at the first event) this thread has not finished or closed its last answer.
         """
         self._require_open()
         if params is not None and not isinstance(params, SamplingParams):
@@ -103,7 +106,9 @@ class LLM:
                 f"a prompt must be shorter than the context of {limit} tokens, it has {len(tokens)}",
                 "Shorten it, or choose a larger context.",
             )
-        return AnswerStream(self._turn, lambda: self._open_session(tokens, params or SamplingParams(), speculate))
+        params = params or SamplingParams()
+        grammar = self._grammars.open(params, len(tokens))
+        return AnswerStream(self._turn, lambda: self._open_session(tokens, params, grammar, speculate))
 
     def generate(self, prompt: Prompt, params: SamplingParams | None = None, *, speculate: bool = True) -> Completion:
         """Write a whole answer. Arguments and errors as for `stream`."""
@@ -174,23 +179,27 @@ class LLM:
         if self._closed:
             raise UsageError("this LLM is closed", "Load the model again.")
 
-    def _open_session(self, prompt: Sequence[int], params: SamplingParams, speculate: bool) -> Session:
+    def _open_session(
+        self, prompt: Sequence[int], params: SamplingParams, grammar: Matcher | None, speculate: bool
+    ) -> Session:
         target = self._sequence.target
         answer = Answer(
             Detokenizer(self._tokenizer),
             stop=params.stop,
             end_ids=() if params.ignore_eos else self._tokenizer.eog_ids,
             capacity=min(params.max_tokens, target.context_length - len(prompt)),
+            shape=grammar,
         )
         drafters = self._drafters if speculate else {}
-        shaper = Shaper(params)
+        shaper = Shaper(params, masks=grammar)
         sessions = {name: drafter.open(shaper) for name, drafter in drafters.items()}
         state = RoundState(
             target=target,
             context=list(prompt),
-            proposer=Proposer(sessions, self._open_plan(speculate), target.vocabulary_size),
+            proposer=Proposer(sessions, self._open_plan(speculate), target.vocabulary_size, grammar),
             rule=rule_for(shaper),
             ending=answer,
+            grammar=grammar if drafters else None,
         )
         return Session(state, answer, self._sequence, self._observe_pass)
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from borrador.draft.protocol import DraftSession, GoOn, always
+from borrador.draft.trim import trim
+from borrador.grammar.matcher import Matcher
 from borrador.types import Draft, Verdict
 
 
@@ -14,12 +16,14 @@ from borrador.types import Draft, Verdict
 class Desk:
     """The draft sessions of a request in one round.
 
-    What a drafter may have got wrong is cut off here: too many tokens, or tokens that do not exist.
+    What a drafter may have got wrong is cut off here: too many tokens, and tokens that do not exist or that the grammar
+    refuses.
     """
 
     sessions: Mapping[str, DraftSession]
     context: Sequence[int]
     vocabulary_size: int
+    grammar: Matcher | None = None
 
     def unread(self, drafter: str) -> int:
         """Tokens of the context that this drafter must read before it can propose."""
@@ -29,7 +33,8 @@ class Desk:
         """A draft of at most `budget` tokens."""
         draft = self.sessions[drafter].propose(self.context, budget, go_on)
         unknown = (index for index, token in enumerate(draft.tokens) if not 0 <= token < self.vocabulary_size)
-        return draft.first(min(next(unknown, len(draft.tokens)), budget))
+        draft = draft.first(min(next(unknown, len(draft.tokens)), budget))
+        return draft if self.grammar is None else trim(draft, self.context, self.grammar)
 
 
 class DraftPlan(Protocol):
@@ -51,16 +56,26 @@ class Proposer:
         sessions: by drafter name.
         plan: decides who drafts how much.
         vocabulary_size: of the target; a draft ends before the first token that lies outside.
+        grammar: of the answer, where it has one.
     """
 
-    def __init__(self, sessions: Mapping[str, DraftSession], plan: DraftPlan, vocabulary_size: int) -> None:
+    def __init__(
+        self,
+        sessions: Mapping[str, DraftSession],
+        plan: DraftPlan,
+        vocabulary_size: int,
+        grammar: Matcher | None = None,
+    ) -> None:
         self._sessions = sessions
         self._plan = plan
         self._vocabulary_size = vocabulary_size
+        self._grammar = grammar
 
     def propose(self, context: Sequence[int], limit: int) -> Draft:
         """A draft of at most `limit` tokens, or an empty one."""
-        draft = self._plan.draft(Desk(self._sessions, context, self._vocabulary_size), limit) if limit > 0 else Draft()
+        if limit < 1:
+            return Draft()
+        draft = self._plan.draft(Desk(self._sessions, context, self._vocabulary_size, self._grammar), limit)
         return draft if draft.tokens else Draft()
 
     def observe(self, draft: Draft, verdict: Verdict, committed: Sequence[int]) -> None:

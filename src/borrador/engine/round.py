@@ -13,9 +13,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from borrador.engine.proposer import Proposer
+from borrador.grammar.matcher import Matcher
 from borrador.models.target import Rows, Target
 from borrador.sampling.rules import AcceptanceRule
+from borrador.sampling.shaping import History
 from borrador.types import Draft, Origin, RoundRecord, Verdict
+
+_LONGEST_FORCED = 256
 
 
 class Ending(Protocol):
@@ -37,6 +41,8 @@ class RoundState:
     Attributes:
         context: prompt and answer so far. The target's cache holds a beginning of it; the rest, usually the last token
             alone, is pending and is evaluated by the next round.
+        grammar: where the answer has one and is not to be decoded plainly: tokens that it leaves no choice about are
+            committed without a pass that would choose them.
     """
 
     target: Target
@@ -44,6 +50,7 @@ class RoundState:
     proposer: Proposer
     rule: AcceptanceRule[Any]
     ending: Ending
+    grammar: Matcher | None = None
     rounds: int = 0
 
 
@@ -66,6 +73,7 @@ def play_round(state: RoundState) -> RoundRecord:
 
         verdict = state.rule.accept(evidence, draft, context)
         tokens = *(draft.tokens[index] for index in verdict.path), verdict.next_token
+        tokens += _forced(state, tokens)
         committed = tokens[: state.ending.take(tokens)]
 
         kept = verdict.path[: len(committed)]
@@ -82,10 +90,11 @@ def play_round(state: RoundState) -> RoundRecord:
         draft=draft if draft.q is None else replace(draft, q=None),
         verdict=verdict,
         committed=committed,
-        origins=_origins(verdict)[: len(committed)],
+        origins=_origins(verdict, len(committed)),
         draft_s=drafted - start,
         forward_s=forwarded - drafted,
         total_s=time.perf_counter() - start,
+        pending=len(pending),
     )
 
 
@@ -99,6 +108,16 @@ def _rows(pending: Sequence[int], draft: Draft) -> Rows:
     return Rows(tokens, np.asarray((*range(-1, root), *below), np.int32), root)
 
 
-def _origins(verdict: Verdict) -> tuple[Origin, ...]:
-    last = Origin.BONUS if verdict.bonus else Origin.TARGET
-    return (*(Origin.DRAFT for _ in verdict.path), last)
+def _forced(state: RoundState, tokens: tuple[int, ...]) -> tuple[int, ...]:
+    """The tokens that must follow these. Like every last token, they are evaluated by the next round."""
+    if state.grammar is None:
+        return ()
+    limit = min(state.ending.room() - len(tokens), _LONGEST_FORCED)
+    return state.grammar.forced(History(state.context, tokens), limit)
+
+
+def _origins(verdict: Verdict, count: int) -> tuple[Origin, ...]:
+    """Origins of the first `count` tokens; after the target's own token come those of the grammar."""
+    own = Origin.BONUS if verdict.bonus else Origin.TARGET
+    origins = (*(Origin.DRAFT for _ in verdict.path), own)
+    return (*origins, *(Origin.GRAMMAR for _ in range(count - len(origins))))[:count]

@@ -54,7 +54,7 @@ class Session:
 
     def _account(self, record: RoundRecord) -> None:
         self._stats.add_round(record)
-        if record.number > 1:
+        if record.number > 1 and record.pending == 1:
             self._observe_pass(1 + len(record.draft.tokens), record.forward_s)
 
     def _events_of(self, record: RoundRecord) -> Iterator[GenerationEvent]:

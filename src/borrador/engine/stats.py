@@ -12,7 +12,7 @@ class StatsCounter:
         self._prompt_tokens = prompt_tokens
         self._prompt_tokens_cached = 0
         self._completion_tokens = self._target_passes = 0
-        self._proposed = self._tested = self._accepted = 0
+        self._proposed = self._tested = self._accepted = self._forced = 0
         self._prefill_s = self._decode_s = self._draft_s = self._forward_s = 0.0
 
     def add_prefill(self, seconds: float, cached_tokens: int) -> None:
@@ -28,6 +28,7 @@ class StatsCounter:
         self._proposed += len(record.draft.tokens)
         self._tested += accepted if cut else record.verdict.tested
         self._accepted += accepted
+        self._forced += record.origins.count(Origin.GRAMMAR)
         if record.number == 1:
             self._prefill_s += record.total_s
         else:
@@ -44,6 +45,7 @@ class StatsCounter:
             draft_tokens_proposed=self._proposed,
             draft_tokens_tested=self._tested,
             draft_tokens_accepted=self._accepted,
+            grammar_tokens=self._forced,
             prefill_s=self._prefill_s,
             decode_s=self._decode_s,
             draft_s=self._draft_s,

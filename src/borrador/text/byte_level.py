@@ -46,7 +46,7 @@ class ByteLevelEncoder:
             tokenizer.pre_tokenizer = _build_pre_tokenizer(pre)
             add_specials(tokenizer, texts)
 
-    def encode(self, text: str, *, specials: bool) -> list[int]:
+    def encode(self, text: str, *, specials: bool, starts_text: bool) -> list[int]:  # noqa: ARG002 - all begin alike
         ids: list[int] = self._tokenizers[specials].encode(text, add_special_tokens=False).ids
         return ids if self._unknown_id is None else [i for i in ids if i != self._unknown_id]
 

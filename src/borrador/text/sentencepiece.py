@@ -39,9 +39,9 @@ class SentencePieceEncoder:
         self._add_space_prefix = add_space_prefix
         self._cutters = _build_cutters(vocabulary)
 
-    def encode(self, text: str, *, specials: bool) -> list[int]:
+    def encode(self, text: str, *, specials: bool, starts_text: bool) -> list[int]:
         ids: list[int] = []
-        after_special = True
+        after_special = starts_text
         encoding = self._cutters[specials].encode(text, add_special_tokens=False)
         for token_id, (start, end) in zip(encoding.ids, encoding.offsets, strict=True):
             raw = token_id == len(self._scores)

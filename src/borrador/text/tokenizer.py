@@ -20,7 +20,7 @@ MAX_CHARACTERS = 1 << 22  # more than any context holds; far longer runs of spac
 class Encoder(Protocol):
     """Turns checked text into token ids."""
 
-    def encode(self, text: str, *, specials: bool) -> list[int]: ...
+    def encode(self, text: str, *, specials: bool, starts_text: bool) -> list[int]: ...
 
 
 class Tokenizer:
@@ -85,18 +85,19 @@ class Tokenizer:
         """The tokens by id, spelt as in the file."""
         return self._vocabulary.tokens
 
-    def encode(self, text: str, *, specials: bool) -> list[int]:
+    def encode(self, text: str, *, specials: bool, starts_text: bool = True) -> list[int]:
         """The token ids of a text, without a beginning or end token.
 
         Args:
             specials: control tokens spelt out in the text (`<|im_start|>`) become these tokens, as a rendered chat
                 template needs; otherwise they are ordinary characters.
+            starts_text: False for text that continues another, which gets no space before it (`add_space_prefix`).
 
         Raises:
             UsageError: the text holds a lone surrogate, so it is not Unicode text, or more than `MAX_CHARACTERS`.
         """
         _check_text(text)
-        return self._encoder.encode(text, specials=specials)
+        return self._encoder.encode(text, specials=specials, starts_text=starts_text)
 
     def encode_prompt(self, text: str, *, specials: bool) -> list[int]:
         """As `encode`, begun with `bos_id` where the model wants it and the text does not begin so itself."""
