@@ -39,7 +39,7 @@ def _select(draft: Draft, kept: Sequence[int]) -> Draft:
     return Draft(
         tokens=tuple(draft.tokens[index] for index in kept),
         parents=tuple(new_index[draft.parents[index]] for index in kept),
-        q=None if draft.q is None else draft.q[list(kept)],
+        q=None if draft.q is None else draft.q[[0, *(index + 1 for index in kept[:-1])]],
         drafter=draft.drafter,
         confidence=draft.confidence and tuple(draft.confidence[index] for index in kept),
     )

@@ -27,8 +27,8 @@ class Shape(Protocol):
 
 
 class Answer:
-    """Takes tokens until the answer ends: at an end-of-generation token, a stop string, the end of its shape, or the last
-    allowed token.
+    """Takes tokens until the answer ends: at an end-of-generation token, a stop string, the end of its shape, or the
+    last allowed token.
 
     They are looked for in this order at every token. The end-of-generation token is not part of the answer; the token
     that completes a stop string is, though the text stops before the string.
