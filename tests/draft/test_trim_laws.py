@@ -46,7 +46,7 @@ def law_of(seed: int) -> Law:
     def law(context: Context) -> Float64Array:
         weights = np.zeros(VOCABULARY)
         weights[:LETTERS_USED] = np.exp(np.random.default_rng((seed, *context)).normal(size=LETTERS_USED))
-        return weights / weights.sum()
+        return np.asarray(weights / weights.sum())
 
     return law
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -14,7 +13,6 @@ import pytest
 from tests.scripted import END, VOCABULARY, JoinedMessages, OracleDrafter, ids, scripted_answer, scripted_llm
 from tests.text.vocabularies import byte_level
 
-from borrador import load
 from borrador.draft.lookup import LookupDrafter
 from borrador.draft.model import ModelDrafter
 from borrador.draft.protocol import Drafter, GoOn, always

@@ -28,7 +28,7 @@ def test_a_certain_text_is_forced_in_the_models_own_tokens(tokenizer: Tokenizer,
     schema = SamplingParams(grammar=f"start: {json.dumps(text, ensure_ascii=False)}")
     matcher = open_matcher(schema, tokenizer=tokenizer)
     written: list[int] = []
-    while not matcher.complete:
+    while not matcher.is_complete():
         forced = matcher.forced(History(written), 99)
         # The last tokens of a text may be left open: longer ones are tokens of other texts.
         choices = tokens_of(matcher.mask(History(written, forced)), tokenizer.vocabulary_size)

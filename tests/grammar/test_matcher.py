@@ -28,7 +28,7 @@ def test_a_mask_allows_what_can_still_become_a_match(pattern: str) -> None:
     for _ in range(20):
         matcher = open_matcher(SamplingParams(regex=pattern))
         text = ""
-        while not matcher.complete and len(text) < 6:
+        while not matcher.is_complete() and len(text) < 6:
             assert allowed_after(matcher, ()) == as_ids(expected(text))
             look_ahead(matcher, expected, text, generator)
             letter = generator.choice(sorted(expected(text)))
@@ -36,7 +36,7 @@ def test_a_mask_allows_what_can_still_become_a_match(pattern: str) -> None:
                 break
             matcher.commit(LETTERS.index(letter))
             text += letter
-        assert matcher.complete == (expected(text) == {"!"})
+        assert matcher.is_complete() == (expected(text) == {"!"})
 
 
 def look_ahead(matcher: Matcher, expected: Callable[[str], set[str]], text: str, generator: random.Random) -> None:
@@ -78,9 +78,9 @@ def test_the_end_is_allowed_where_the_answer_may_end_and_is_never_forced() -> No
     assert matcher.forced(History(), 9) == (0,)
     assert matcher.forced(History((), ids("ab")), 9) == ()
     matcher.commit(0)
-    assert not matcher.complete
+    assert not matcher.is_complete()
     matcher.commit(1)
-    assert matcher.complete
+    assert matcher.is_complete()
     assert allowed_after(matcher, ()) == {END}
 
 

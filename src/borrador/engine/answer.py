@@ -22,8 +22,7 @@ class Shape(Protocol):
 
     def commit(self, token: int) -> None: ...
 
-    @property
-    def complete(self) -> bool: ...
+    def is_complete(self) -> bool: ...
 
 
 class Answer:
@@ -93,7 +92,7 @@ class Answer:
         if self._shape is None:
             return False
         self._shape.commit(token)
-        return self._shape.complete
+        return self._shape.is_complete()
 
     def _finish(self, reason: FinishReason) -> None:
         text, _ = self._stops.push(self._detokenizer.flush())

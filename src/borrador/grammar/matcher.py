@@ -36,8 +36,7 @@ class Matcher:
         self._ahead: list[int] = []  # what the library's matcher has consumed after the committed tokens
         self._masks: dict[tuple[int, ...], UInt32Array] = {}
 
-    @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Nothing may follow the committed tokens but the answer's end."""
         self._seek(())
         return self._matcher.is_stopped()
