@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from borrador.errors import UsageError
+from borrador.values import integer
 
 DEFAULT_CONTEXT = 4096
 MAX_DRAFT_TOKENS = 64
@@ -37,9 +38,10 @@ class EngineConfig:
         object.__setattr__(self, "draft", tuple(_split(self.draft)))
         if not self.draft or not all(self.draft):
             raise UsageError("draft must name at least one drafter, without gaps", "For plain decoding say none.")
-        _require_optional_integer("threads", self.threads, 1, 1024)
-        _require_optional_integer("context", self.context, 2, 2**24)
-        _require_optional_integer("draft_tokens", self.draft_tokens, 0, MAX_DRAFT_TOKENS)
+        for name, low, high in (("threads", 1, 1024), ("context", 2, 2**24), ("draft_tokens", 0, MAX_DRAFT_TOKENS)):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, integer(name, value, low, high))
 
 
 def _split(specs: Any) -> Iterator[str]:
@@ -49,12 +51,3 @@ def _split(specs: Any) -> Iterator[str]:
     for name in names:
         is_file = os.path.isfile(name)  # noqa: PTH113 (unlike Path.is_file it takes names of any length)
         yield from (name,) if is_file else (part.strip() for part in name.split(","))
-
-
-def _require_optional_integer(name: str, value: object, low: int, high: int) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise UsageError(f"{name} must be a whole number, got {value!r}", f"Give a whole number of at least {low}.")
-    if not low <= value <= high:
-        raise UsageError(f"{name} must be from {low} to {high}, got {value}", "Choose a value inside the limits.")

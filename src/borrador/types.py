@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import enum
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypedDict
+from typing import Literal, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from borrador.errors import UsageError
-from borrador.structure import check_schema, check_text
+from borrador.params import SamplingParams as SamplingParams
 
 Float32Array = NDArray[np.float32]
 Float64Array = NDArray[np.float64]
@@ -37,76 +34,6 @@ class Origin(str, enum.Enum):
 
 
 FinishReason = Literal["stop", "length", "cancelled"]
-
-_MAX_STOP_STRINGS = 64
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SamplingParams:
-    """How the next token is chosen and when to stop; checked when built.
-
-    Args:
-        temperature: 0 is greedy decoding; otherwise logits are divided by it, at most 100.
-        top_k: keep the k most likely tokens; 0 keeps all.
-        top_p: keep the smallest set of tokens whose probability reaches top_p, in (0, 1].
-        min_p: drop tokens less likely than min_p times the most likely one, in [0, 1).
-        seed: with a seed, equal text for equal seed with any drafter; without one, a fresh draw each time.
-        stop: strings that end the text; they are not part of it.
-        max_tokens: the most tokens to write, at least 1.
-        ignore_eos: go on past the model's end-of-generation tokens.
-        json_schema: the answer is JSON that fits this schema, given as a dict or as JSON (kept as JSON).
-        regex: the whole answer matches this regular expression.
-        grammar: the answer follows this grammar in Lark's syntax. At most one of the last three; they exclude
-            `ignore_eos`, since such an answer ends where its shape does.
-
-    Raises:
-        UsageError: a value breaks its rule.
-    """
-
-    temperature: float = 0.0
-    top_k: int = 0
-    top_p: float = 1.0
-    min_p: float = 0.0
-    seed: int | None = None
-    stop: tuple[str, ...] = ()
-    max_tokens: int = 512
-    ignore_eos: bool = False
-    json_schema: str | Mapping[str, Any] | None = None
-    regex: str | None = None
-    grammar: str | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "stop", _stop_strings(self.stop))
-        _require_number("temperature", self.temperature, 0.0, 100.0)
-        _require_number("top_p", self.top_p, 0.0, 1.0, open_low=True)
-        _require_number("min_p", self.min_p, 0.0, 1.0, open_high=True)
-        _require_integer("top_k", self.top_k, 0, 2**31 - 1)
-        _require_integer("max_tokens", self.max_tokens, 1, 2**31 - 1)
-        if self.seed is not None:
-            _require_integer("seed", self.seed, 0, 2**64 - 1)
-        if not isinstance(self.ignore_eos, bool):
-            raise UsageError(f"ignore_eos must be true or false, got {self.ignore_eos!r}", "Give True or False.")
-        self._check_structure()
-
-    @property
-    def structured(self) -> bool:
-        """Whether the answer must have a given shape."""
-        return any(shape is not None for shape in (self.json_schema, self.regex, self.grammar))
-
-    def _check_structure(self) -> None:
-        if self.json_schema is not None:
-            object.__setattr__(self, "json_schema", check_schema(self.json_schema))
-        given = [name for name in ("json_schema", "regex", "grammar") if getattr(self, name) is not None]
-        for name in given[given[:1] == ["json_schema"] :]:
-            check_text(name, getattr(self, name))
-        if len(given) > 1:
-            raise UsageError(f"an answer has at most one shape, got {' and '.join(given)}", "Leave one of them out.")
-        if given and self.ignore_eos:
-            raise UsageError(f"ignore_eos cannot hold with {given[0]}, whose end is the answer's", "Drop one of them.")
-
-    @property
-    def greedy(self) -> bool:
-        return self.temperature == 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,42 +192,3 @@ class Completion:
     origins: tuple[Origin, ...]
     finish_reason: FinishReason
     stats: GenerationStats = field(default_factory=GenerationStats)
-
-
-def _stop_strings(value: Any) -> tuple[str, ...]:
-    if isinstance(value, str):
-        value = (value,)
-    if not isinstance(value, list | tuple):
-        raise UsageError(f"stop must be text or a list of texts, got {value!r:.80}", "Give a list of strings.")
-    if len(value) > _MAX_STOP_STRINGS:
-        raise UsageError(f"stop takes at most {_MAX_STOP_STRINGS} strings, got {len(value)}", "Remove some of them.")
-    for text in value:
-        if not isinstance(text, str) or not text:
-            raise UsageError(f"every stop string must be non-empty text, got {text!r:.80}", "Remove or correct it.")
-        if not is_unicode(text):
-            raise UsageError(f"every stop string must be valid Unicode, got {text!r:.80}", "Give it as UTF-8.")
-    return tuple(value)
-
-
-def is_unicode(text: str) -> bool:
-    """Whether a string can be written as UTF-8: it holds no lone surrogates, as undecodable arguments do."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)
-
-
-def _require_number(
-    name: str, value: Any, low: float, high: float, *, open_low: bool = False, open_high: bool = False
-) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise UsageError(f"{name} must be a number, got {value!r}", f"Give a number between {low:g} and {high:g}.")
-    below = value <= low if open_low else value < low
-    above = value >= high if open_high else value > high
-    if math.isnan(value) or below or above:
-        interval = f"{'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
-        raise UsageError(f"{name} must be in {interval}, got {value}", "Choose a value inside the interval.")
-
-
-def _require_integer(name: str, value: Any, low: int, high: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise UsageError(f"{name} must be a whole number, got {value!r}", f"Give a whole number of at least {low}.")
-    if not low <= value <= high:
-        raise UsageError(f"{name} must be from {low} to {high}, got {value}", "Choose a value inside the limits.")

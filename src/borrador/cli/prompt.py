@@ -6,7 +6,8 @@ import sys
 from collections.abc import Sequence
 
 from borrador.errors import UsageError
-from borrador.types import Message, is_unicode
+from borrador.types import Message
+from borrador.values import is_unicode
 
 MAX_PROMPT_BYTES = 64 * 2**20
 
