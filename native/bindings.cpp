@@ -1,15 +1,18 @@
 // The Python module borrador._native: thin wrappers that check arrays, free the interpreter and call the engine.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 
 #include "cpu.h"
 #include "memory.h"
+#include "noise.h"
 #include "sampler.h"
 #include "transformer.h"
 
@@ -257,12 +260,51 @@ void bind_engine(nb::module_& m) {
   m.def("read_bandwidth", &read_bandwidth, "threads"_a, "bytes"_a, "repeats"_a = 5, nb::call_guard<nb::gil_scoped_release>());
 }
 
-void bind_sampler(nb::module_& m) {
+using Words = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// The arguments of one row, checked.
+RowConditions conditions_of(const Floats& logits, const Ints& window, const Ints& barred, const std::optional<Words>& mask) {
+  if (mask && mask->shape(0) * 32 < logits.shape(0)) throw std::out_of_range("a mask must have a bit for every logit");
+  return {as_span(window), as_span(barred), mask ? mask->data() : nullptr};
+}
+
+Shape make_shape_of_rows(double temperature, size_t top_k, double typical_p, double top_p, double min_p, float repetition, float presence,
+                         float frequency, const Ints& biased, const Floats& biases, const Words& allowed, const std::string& isa) {
+  if (biased.shape(0) != biases.shape(0)) throw std::invalid_argument("every biased token needs one bias");
+  Edits edits{{biased.data(), biased.data() + biased.shape(0)}, {biases.data(), biases.data() + biases.shape(0)},
+              {allowed.data(), allowed.data() + allowed.shape(0)}, repetition, presence, frequency};
+  return {temperature, top_k, typical_p, top_p, min_p, std::move(edits), &kernels_for(parse_isa(isa))};
+}
+
+void bind_rows(nb::module_& m) {
   nb::class_<Shape>(m, "Shape")
-      .def(
-          "__init__",
-          [](Shape* shape, double temperature, size_t top_k, double top_p, double min_p) { new (shape) Shape{temperature, top_k, top_p, min_p}; },
-          nb::kw_only(), "temperature"_a, "top_k"_a, "top_p"_a, "min_p"_a);
+      .def(nb::new_([](double temperature, size_t top_k, double typical_p, double top_p, double min_p, float repetition, float presence,
+                       float frequency, const Ints& biased, const Floats& biases, const Words& allowed, const std::string& isa) {
+             return new Shape(make_shape_of_rows(temperature, top_k, typical_p, top_p, min_p, repetition, presence, frequency, biased, biases,
+                                                 allowed, isa));
+           }),
+           nb::kw_only(), "temperature"_a, "top_k"_a, "typical_p"_a, "top_p"_a, "min_p"_a, "repetition"_a, "presence"_a, "frequency"_a,
+           "biased"_a, "biases"_a, "allowed"_a, "isa"_a = "");
+  m.def("shape",
+        [](const Floats& logits, const Shape& how, const Ints& window, const Ints& barred, const std::optional<Words>& mask) {
+          Distribution d = shape(logits.data(), logits.shape(0), how, conditions_of(logits, window, barred, mask));
+          return nb::make_tuple(owned(std::move(d.ids)), owned(std::move(d.probabilities)));
+        },
+        "logits"_a, "shape"_a, "window"_a, "barred"_a, "mask"_a.none());
+  m.def("pick_likeliest",
+        [](const Floats& logits, const Shape& how, const Ints& window, const Ints& barred, const std::optional<Words>& mask) {
+          return pick_likeliest(logits.data(), logits.shape(0), how, conditions_of(logits, window, barred, mask));
+        },
+        "logits"_a, "shape"_a, "window"_a, "barred"_a, "mask"_a.none());
+  m.def("pick_seeded",
+        [](const Floats& logits, const Shape& how, const Ints& window, const Ints& barred, const std::optional<Words>& mask, uint64_t seed,
+           uint64_t position) {
+          return pick_seeded(logits.data(), logits.shape(0), how, conditions_of(logits, window, barred, mask), seed, position);
+        },
+        "logits"_a, "shape"_a, "window"_a, "barred"_a, "mask"_a.none(), "seed"_a, "position"_a);
+}
+
+void bind_sampler(nb::module_& m) {
   m.def("argmax", &argmax_rows, "logits"_a);
   m.def("top_k",
         [](const Floats& logits, size_t k) {
@@ -270,18 +312,9 @@ void bind_sampler(nb::module_& m) {
           return nb::make_tuple(owned(std::move(ranked.ids)), owned(std::move(ranked.logits)));
         },
         "logits"_a, "k"_a);
-  m.def("shape",
-        [](const Floats& logits, const Shape& how) {
-          Distribution d = shape(logits.data(), logits.shape(0), how);
-          return nb::make_tuple(owned(std::move(d.ids)), owned(std::move(d.probabilities)));
-        },
-        "logits"_a, "shape"_a);
-  m.def("uniform", &uniform, "seed"_a, "position"_a, "token"_a);
-  m.def("pick_seeded",
-        [](const Floats& logits, const Shape& how, uint64_t seed, uint64_t position) {
-          return pick_seeded(logits.data(), logits.shape(0), how, seed, position);
-        },
-        "logits"_a, "shape"_a, "seed"_a, "position"_a);
+  m.def("log_total", [](const Floats& logits) { return log_total(logits.data(), logits.shape(0)); }, "logits"_a);
+  m.def("uniform", [](uint64_t seed, uint64_t position, uint32_t token) { return uniform(noise_key(seed, position), token); }, "seed"_a,
+        "position"_a, "token"_a);
   m.def("pick", [](const Floats& weights, double u) { return pick(weights.data(), weights.shape(0), u); }, "weights"_a, "u"_a);
 }
 
@@ -293,5 +326,6 @@ NB_MODULE(_native, m) {
   nb::set_leak_warnings(false);
   borrador::bind_shape(m);
   borrador::bind_engine(m);
+  borrador::bind_rows(m);
   borrador::bind_sampler(m);
 }

@@ -68,6 +68,9 @@ struct Avx2 {
   static I32 shift_left(I32 a) { return {_mm256_slli_epi32(a.low, Count), _mm256_slli_epi32(a.high, Count)}; }
   static I32 add_i32(I32 a, I32 b) { return {_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)}; }
   static I32 mul_i32(I32 a, I32 b) { return {_mm256_mullo_epi32(a.low, b.low), _mm256_mullo_epi32(a.high, b.high)}; }
+  static I32 xor_i32(I32 a, I32 b) { return {_mm256_xor_si256(a.low, b.low), _mm256_xor_si256(a.high, b.high)}; }
+  template <int Count>
+  static I32 shift_right_i32(I32 a) { return {_mm256_srli_epi32(a.low, Count), _mm256_srli_epi32(a.high, Count)}; }
 
   // Products of unsigned and signed bytes are added in pairs to sixteen bits, exact up to codes of 128.
   static __m256i dot_half(__m256i sum, __m256i codes, __m256i values) {
@@ -123,15 +126,21 @@ struct Avx2 {
   static F32 min(F32 a, F32 b) { return {_mm256_min_ps(a.low, b.low), _mm256_min_ps(a.high, b.high)}; }
   static F32 max(F32 a, F32 b) { return {_mm256_max_ps(a.low, b.low), _mm256_max_ps(a.high, b.high)}; }
   static float largest(F32 a) {
-    float values[8];
-    _mm256_storeu_ps(values, _mm256_max_ps(a.low, a.high));
-    return *std::max_element(values, values + 8);
+    const __m256 eight = _mm256_max_ps(a.low, a.high);
+    __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    four = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(four, _mm_shuffle_ps(four, four, 1)));
   }
   static int32_t sum(I32 a) {
     const __m256i eight = _mm256_add_epi32(a.low, a.high);
     __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
     four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
     return _mm_cvtsi128_si32(_mm_add_epi32(four, _mm_shuffle_epi32(four, 0xb1)));
+  }
+  // A bit for every lane in which a <= b.
+  static uint32_t at_most(F32 a, F32 b) {
+    return uint32_t(_mm256_movemask_ps(_mm256_cmp_ps(a.low, b.low, _CMP_LE_OQ)) |
+                    _mm256_movemask_ps(_mm256_cmp_ps(a.high, b.high, _CMP_LE_OQ)) << 8);
   }
   static F32 abs(F32 a) {
     const __m256 magnitude = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff));

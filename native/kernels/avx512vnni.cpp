@@ -41,6 +41,9 @@ struct Avx512Vnni {
   static I32 shift_left(I32 a) { return _mm512_slli_epi32(a, Count); }
   static I32 add_i32(I32 a, I32 b) { return _mm512_add_epi32(a, b); }
   static I32 mul_i32(I32 a, I32 b) { return _mm512_mullo_epi32(a, b); }
+  static I32 xor_i32(I32 a, I32 b) { return _mm512_xor_si512(a, b); }
+  template <int Count>
+  static I32 shift_right_i32(I32 a) { return _mm512_srli_epi32(a, Count); }
   template <bool Wide>
   static I32 dot4(I32 sum, U8 codes, const int8_t* quad) {
     int32_t four;
@@ -72,6 +75,8 @@ struct Avx512Vnni {
   static F32 max(F32 a, F32 b) { return _mm512_max_ps(a, b); }
   static float largest(F32 a) { return _mm512_reduce_max_ps(a); }
   static int32_t sum(I32 a) { return _mm512_reduce_add_epi32(a); }
+  // A bit for every lane in which a <= b.
+  static uint32_t at_most(F32 a, F32 b) { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ); }
   static F32 abs(F32 a) { return _mm512_abs_ps(a); }
   static F32 fma(F32 a, F32 b, F32 c) { return _mm512_fmadd_ps(a, b, c); }
   static F32 negative_fma(F32 a, F32 b, F32 c) { return _mm512_fnmadd_ps(a, b, c); }

@@ -7,6 +7,7 @@
 #include "kernels.h"
 #include "matmul.h"
 #include "row_steps.h"
+#include "vocabulary_steps.h"
 
 namespace borrador {
 namespace {
@@ -44,6 +45,10 @@ constexpr KernelTable kernel_table(const char* name) {
           .to_half = to_half<S>,
           .largest = largest<S>,
           .exp_sum = exp_sum<S>,
+          .block_maxima = block_maxima<S>,
+          .weigh = weigh<S>,
+          .scale_by = scale_by<S>,
+          .next_contenders = next_contenders<S>,
           .integer_peak = integer_peak<S>};
 }
 

@@ -9,6 +9,25 @@
 
 namespace borrador {
 
+// Sums of e^x and x e^x.
+struct Mass {
+  double total, moment;
+};
+
+// What the noise of a position is made from, see noise.h.
+struct NoiseKey {
+  uint32_t first, second;
+  uint64_t state;
+};
+inline constexpr uint32_t noise_multipliers[] = {0xed5ad4bb, 0xac4c1b51, 0x31848bab};
+
+// Where a race for the best score stands, in powers of two: a logit's score is (logit - largest) * scale plus its noise.
+struct RaceBounds {
+  float largest, scale, best_log2;
+};
+
+inline constexpr size_t vocabulary_block = 64;
+
 struct KernelTable {
   const char* name;
   // Rows that share one sweep over the weights. Activations are laid out in tiles of this many rows; the last tile
@@ -50,6 +69,16 @@ struct KernelTable {
   // The sum of e^(x - maximum) * factor, where `factor` may be null for ones; x below maximum - 87 and not-a-numbers count
   // next to nothing (1e-38).
   float (*exp_sum)(const float* x, const float* factor, size_t count, float maximum);
+  // The largest of every 64 logits of a row. Not-a-numbers count as minus infinity.
+  void (*block_maxima)(const float* row, size_t size, float* maxima);
+  // e^((logit - largest) * scale) of every logit of a row, written to `out` unless that is null, and sums over them. Exactly
+  // 0 where the exponent is below -87 or not a number. No logit is above `largest`.
+  Mass (*weigh)(const float* row, size_t size, float largest, float scale, float* out);
+  // x *= factor.
+  void (*scale_by)(float* x, size_t count, float factor);
+  // The first sixteen tokens at or behind `begin`, a multiple of sixteen, that hold one that may win the race: where they
+  // begin, and a bit for each such token; `size` where there are none. Some that lose are among them, no winner is missed.
+  size_t (*next_contenders)(const float* row, size_t begin, size_t size, const NoiseKey& key, const RaceBounds& bounds, uint32_t* found);
 
   // Does `rounds` times peak_macs multiply-accumulates of bytes without touching memory, for measuring what the integer
   // units give at best. The result keeps the compiler from leaving them out.

@@ -83,6 +83,11 @@ struct Neon {
   static I32 shift_left(I32 x) { return each([](auto p) { return vshlq_n_s32(p, Count); }, x); }
   static I32 add_i32(I32 x, I32 y) { return each([](auto p, auto q) { return vaddq_s32(p, q); }, x, y); }
   static I32 mul_i32(I32 x, I32 y) { return each([](auto p, auto q) { return vmulq_s32(p, q); }, x, y); }
+  static I32 xor_i32(I32 x, I32 y) { return each([](auto p, auto q) { return veorq_s32(p, q); }, x, y); }
+  template <int Count>
+  static I32 shift_right_i32(I32 x) {
+    return each([](auto p) { return vreinterpretq_s32_u32(vshrq_n_u32(vreinterpretq_u32_s32(p), Count)); }, x);
+  }
 
   // The product takes signed bytes. Codes up to 127 are that already; Wide: codes up to 255, less 128.
   template <bool Wide>
@@ -141,6 +146,13 @@ struct Neon {
   static F32 max(F32 x, F32 y) { return each([](auto p, auto q) { return vbslq_f32(vcgtq_f32(p, q), p, q); }, x, y); }
   static float largest(F32 x) { return vmaxvq_f32(vmaxq_f32(vmaxq_f32(x.a, x.b), vmaxq_f32(x.c, x.d))); }
   static int32_t sum(I32 x) { return vaddvq_s32(vaddq_s32(vaddq_s32(x.a, x.b), vaddq_s32(x.c, x.d))); }
+  // A bit for every lane in which x <= y.
+  static uint32_t at_most(F32 x, F32 y) {
+    static constexpr uint32_t places[4] = {1, 2, 4, 8};
+    const uint32x4_t bits = vld1q_u32(places);
+    const auto found = each([&](auto p, auto q) { return vandq_u32(vcleq_f32(p, q), bits); }, x, y);
+    return vaddvq_u32(found.a) | vaddvq_u32(found.b) << 4 | vaddvq_u32(found.c) << 8 | vaddvq_u32(found.d) << 12;
+  }
   static F32 abs(F32 x) { return each([](auto p) { return vabsq_f32(p); }, x); }
   static F32 fma(F32 x, F32 y, F32 z) { return each([](auto p, auto q, auto r) { return vfmaq_f32(r, p, q); }, x, y, z); }
   static F32 negative_fma(F32 x, F32 y, F32 z) { return each([](auto p, auto q, auto r) { return vfmsq_f32(r, p, q); }, x, y, z); }

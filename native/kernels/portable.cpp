@@ -48,8 +48,12 @@ struct Portable {
   static I32 load_u4_i32(const uint8_t* p) { return I32::make([&](size_t i) { return int32_t(p[i] >> Shift & 15); }); }
   template <int Count>
   static I32 shift_left(I32 a) { return I32::make([&](size_t i) { return a.value[i] * (1 << Count); }); }
-  static I32 add_i32(I32 a, I32 b) { return I32::make([&](size_t i) { return a.value[i] + b.value[i]; }); }
-  static I32 mul_i32(I32 a, I32 b) { return I32::make([&](size_t i) { return a.value[i] * b.value[i]; }); }
+  static I32 add_i32(I32 a, I32 b) { return I32::make([&](size_t i) { return int32_t(uint32_t(a.value[i]) + uint32_t(b.value[i])); }); }
+  // Products wrap around.
+  static I32 mul_i32(I32 a, I32 b) { return I32::make([&](size_t i) { return int32_t(uint32_t(a.value[i]) * uint32_t(b.value[i])); }); }
+  static I32 xor_i32(I32 a, I32 b) { return I32::make([&](size_t i) { return a.value[i] ^ b.value[i]; }); }
+  template <int Count>
+  static I32 shift_right_i32(I32 a) { return I32::make([&](size_t i) { return int32_t(uint32_t(a.value[i]) >> Count); }); }
   template <bool Wide>
   static I32 dot4(I32 sum, U8 codes, const int8_t* quad) {
     for (size_t i = 0; i < lanes; ++i)
@@ -87,6 +91,12 @@ struct Portable {
     int32_t total = 0;
     for (size_t i = 0; i < lanes; ++i) total += a.value[i];
     return total;
+  }
+  // A bit for every lane in which a <= b.
+  static uint32_t at_most(F32 a, F32 b) {
+    uint32_t found = 0;
+    for (size_t i = 0; i < lanes; ++i) found |= uint32_t(a.value[i] <= b.value[i]) << i;
+    return found;
   }
   static F32 abs(F32 a) { return F32::make([&](size_t i) { return std::fabs(a.value[i]); }); }
   static F32 fma(F32 a, F32 b, F32 c) { return F32::make([&](size_t i) { return std::fma(a.value[i], b.value[i], c.value[i]); }); }

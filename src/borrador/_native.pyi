@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from borrador.types import Float32Array, Int32Array
+from borrador.types import Float32Array, Int32Array, UInt32Array
 
 # ruff: noqa: A002 (arguments are named as in the native code)
 # cpu.h, memory.h: instruction sets are named worst first; bandwidth in bytes a second.
@@ -97,13 +97,43 @@ class Transformer:
     ) -> tuple[Int32Array, Float32Array, Float32Array]: ...
     def hidden(self, rows: int) -> Float32Array: ...
 
-# sampler.h: logits of one row, or a matrix of them; ValueError where a row has no finite maximum.
+# sampler.h: `logits` are one row, or a matrix of them; ValueError where a row has no finite maximum. Ids of biased, barred
+# and window tokens are int32; masks have one bit per token, see row_edits.h, and are an IndexError where they are short.
 class Shape:
-    def __init__(self, *, temperature: float, top_k: int, top_p: float, min_p: float) -> None: ...
+    def __init__(
+        self,
+        *,
+        temperature: float,
+        top_k: int,
+        typical_p: float,
+        top_p: float,
+        min_p: float,
+        repetition: float,
+        presence: float,
+        frequency: float,
+        biased: Int32Array,
+        biases: Float32Array,
+        allowed: UInt32Array,
+        isa: str = "",
+    ) -> None: ...
 
+def shape(
+    logits: Float32Array, shape: Shape, window: Int32Array, barred: Int32Array, mask: UInt32Array | None
+) -> tuple[Int32Array, Float32Array]: ...
+def pick_likeliest(
+    logits: Float32Array, shape: Shape, window: Int32Array, barred: Int32Array, mask: UInt32Array | None
+) -> int: ...
+def pick_seeded(
+    logits: Float32Array,
+    shape: Shape,
+    window: Int32Array,
+    barred: Int32Array,
+    mask: UInt32Array | None,
+    seed: int,
+    position: int,
+) -> int: ...
 def argmax(logits: Float32Array) -> Int32Array: ...
 def top_k(logits: Float32Array, k: int) -> tuple[Int32Array, Float32Array]: ...
-def shape(logits: Float32Array, shape: Shape) -> tuple[Int32Array, Float32Array]: ...
+def log_total(logits: Float32Array) -> float: ...
 def uniform(seed: int, position: int, token: int) -> float: ...
-def pick_seeded(logits: Float32Array, shape: Shape, seed: int, position: int) -> int: ...
 def pick(weights: Float32Array, u: float) -> int: ...

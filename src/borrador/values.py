@@ -37,9 +37,8 @@ def integer(name: str, value: Any, low: int, high: int) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise UsageError(f"{name} must be a whole number, got {value!r:.80}", f"Give one of at least {low}.")
     if not low <= value <= high:
-        raise UsageError(
-            f"{name} must be from {low} to {high}, got {_shown(value)}", "Choose a value inside the limits."
-        )
+        shown = value if abs(int(value)) < 10**40 else "one of more than 40 digits"
+        raise UsageError(f"{name} must be from {low} to {high}, got {shown}", "Choose a value inside the limits.")
     return int(value)
 
 

@@ -1,41 +1,26 @@
-"""From logits to a choice or a distribution: the one place where temperature, top-k, top-p and min-p act.
+"""From logits to a choice or a distribution: the one place where sampling parameters act.
 
-They act in the order of llama.cpp's default chain: top-k, top-p and min-p on the probabilities at temperature 1, then
-the temperature. Every row is shaped alike, whether it belongs to the target or to a draft model, and by the tokens
-before that very row. Ties go to the lowest token id.
+They act in the order that `SamplingParams` gives, which is that of llama.cpp's default chain. Every row is shaped alike,
+whether it belongs to the target or to a draft model, and by the tokens before that very row. Ties go to the lowest token
+id.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from borrador import _native
-from borrador.errors import ModelError
+from borrador.errors import ModelError, UsageError
 from borrador.models.target import BestTokens
+from borrador.sampling.history import History as History
+from borrador.sampling.history import TokenWindow
 from borrador.types import Float32Array, Int32Array, SamplingParams, UInt32Array
 
-
-@dataclass(frozen=True, slots=True)
-class History:
-    """The tokens before a row, without copying them.
-
-    Attributes:
-        context: prompt and answer so far.
-        path: the draft tokens between the context and the row.
-    """
-
-    context: Sequence[int] = ()
-    path: Sequence[int] = ()
-
-    @property
-    def position(self) -> int:
-        """How many tokens come before the row: the position of the token chosen there."""
-        return len(self.context) + len(self.path)
+_NONE = np.empty(0, np.int32)
 
 
 class RowMasks(Protocol):
@@ -89,17 +74,31 @@ class Shaper:
 
     Args:
         params: of the request.
+        prompt_length: tokens of the context that the request began with; `min_tokens` counts from there.
+        end_ids: tokens that end the request's answer.
         masks: which tokens may stand where; None allows all everywhere.
 
-    All methods raise ModelError where no logit of a row is finite, or one is infinite.
+    Contexts are lists that grow, or are cut back to what they were, as long as they are the same object.
+
+    All methods raise ModelError where no logit of a row is finite, or one is infinite, and UsageError where parameters
+    and masks together leave no token.
     """
 
-    def __init__(self, params: SamplingParams, *, masks: RowMasks | None = None) -> None:
+    def __init__(
+        self,
+        params: SamplingParams,
+        *,
+        prompt_length: int = 0,
+        end_ids: Collection[int] = (),
+        masks: RowMasks | None = None,
+    ) -> None:
         self.params = params
         self._masks = masks
-        self._shape = _native.Shape(
-            temperature=params.temperature, top_k=params.top_k, top_p=params.top_p, min_p=params.min_p
-        )
+        self._shape = native_shape(params)
+        self._window = TokenWindow(params.penalty_window)
+        self._banned = np.array(params.banned_token_ids, np.int32)
+        self._banned_early = np.array([*params.banned_token_ids, *end_ids], np.int32)
+        self._first_end = prompt_length + params.min_tokens if params.min_tokens and end_ids else 0
 
     @property
     def chooses(self) -> bool:
@@ -110,7 +109,10 @@ class Shaper:
     def takes_best(self) -> bool:
         """True where the token that follows is the most likely one of the row, as the model gives it, whatever came
         before: nothing more of a row is needed, see `Target.best`."""
-        return self.params.greedy and self._masks is None
+        params = self.params
+        edits = params.penalises or params.logit_bias or params.banned_token_ids or params.allowed_token_ids is not None
+        plain = not edits and params.typical_p == 1.0 and self._masks is None and not self._first_end
+        return params.greedy and plain and params.logprobs is None
 
     def choice(self, logits: Float32Array, history: History) -> int:
         """The token that follows: the most likely one at temperature 0, else a draw that depends on seed, position and
@@ -120,30 +122,57 @@ class Shaper:
             logits: one row.
             history: the tokens before it.
         """
-        row, seed = self._allowed(logits, history), self.params.seed
-        if self.params.greedy:
-            return most_likely(row)
-        if seed is None:
-            raise ValueError("without a seed there is no choice, only a distribution")
+        seed, conditions = self.params.seed, self._conditions(history)
         try:
-            return _native.pick_seeded(row, self._shape, seed, history.position)
+            if self.params.greedy:
+                return _native.pick_likeliest(logits, self._shape, *conditions)
+            if seed is not None:
+                return _native.pick_seeded(logits, self._shape, *conditions, seed, history.position)
         except ValueError as error:
-            raise _not_finite() from error
+            raise _nothing_to_choose(logits, history) from error
+        raise TypeError("without a seed there is no choice, only a distribution")
 
     def law(self, logits: Float32Array, history: History) -> Distribution:
         """The distribution of the token that follows, at a temperature above 0. Arguments as for `choice`."""
         try:
-            ids, probabilities = _native.shape(self._allowed(logits, history), self._shape)
+            ids, probabilities = _native.shape(logits, self._shape, *self._conditions(history))
         except ValueError as error:
-            raise _not_finite() from error
+            raise _nothing_to_choose(logits, history) from error
         return Distribution(ids if len(ids) else None, probabilities)
 
-    def _allowed(self, logits: Float32Array, history: History) -> Float32Array:
-        mask = None if self._masks is None else self._masks.mask(history)
-        if mask is None:
-            return logits
-        bits = np.unpackbits(mask.view(np.uint8), bitorder="little", count=len(logits))
-        return np.where(bits, logits, np.float32(-np.inf))
+    def _conditions(self, history: History) -> tuple[Int32Array, Int32Array, UInt32Array | None]:
+        """What depends on the row's own history: the penalties' window, tokens that come too early, the mask."""
+        window = self._window.before(history) if self.params.penalises else _NONE
+        barred = self._banned_early if history.position < self._first_end else self._banned
+        return window, barred, None if self._masks is None else self._masks.mask(history)
+
+
+def native_shape(params: SamplingParams, isa: str = "") -> _native.Shape:
+    """The parameters as the sampler takes them; `isa` forces an instruction set, which changes no result."""
+    return _native.Shape(
+        temperature=params.temperature,
+        top_k=params.top_k,
+        typical_p=params.typical_p,
+        top_p=params.top_p,
+        min_p=params.min_p,
+        repetition=params.repetition_penalty,
+        presence=params.presence_penalty,
+        frequency=params.frequency_penalty,
+        biased=np.array(list(params.logit_bias), np.int32),
+        biases=np.array(list(params.logit_bias.values()), np.float32),
+        allowed=_bits(params.allowed_token_ids),
+        isa=isa,
+    )
+
+
+def _bits(tokens: Iterable[int] | None) -> UInt32Array:
+    """One bit per token, set for these; no bits at all where there is no list."""
+    if tokens is None:
+        return np.empty(0, np.uint32)
+    ids = np.fromiter(tokens, np.int64)
+    flags = np.zeros((int(ids.max()) // 32 + 1) * 32, np.uint8)
+    flags[ids] = 1
+    return np.packbits(flags, bitorder="little").view("<u4").astype(np.uint32)
 
 
 def most_likely(logits: Float32Array) -> int:
@@ -172,9 +201,26 @@ def probability_of_first(best: BestTokens, row: int) -> float:
 
 
 def probability(logits: Float32Array, token: int) -> float:
-    """A token's probability at temperature 1, nothing dropped; NaN where a logit is."""
-    largest = logits.max()
-    return float(np.exp(logits[token] - largest) / np.exp(logits - largest).sum())
+    """A token's probability at temperature 1, nothing dropped. Errors as for `most_likely`."""
+    return min(1.0, math.exp(log_probability(logits, token)))
+
+
+def log_probability(logits: Float32Array, token: int) -> float:
+    """The logarithm of `probability`, minus infinity where a logit is that."""
+    try:
+        return float(logits[token]) - _native.log_total(logits)
+    except ValueError as error:
+        raise _not_finite() from error
+
+
+def _nothing_to_choose(logits: Float32Array, history: History) -> ModelError | UsageError:
+    """What is wrong: the row, or that masks, allowed and banned tokens leave nothing of it."""
+    if not np.isfinite(np.fmax.reduce(logits)):
+        return _not_finite()
+    return UsageError(
+        f"one token must be left to choose, and none is at position {history.position}",
+        "Allow more tokens, ban fewer, or lower min_tokens.",
+    )
 
 
 def _not_finite() -> ModelError:
