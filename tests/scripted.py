@@ -9,7 +9,7 @@ from borrador.engine.llm import LLM
 from borrador.models.scripted import ScriptedModel
 from borrador.sampling.shaping import Shaper
 from borrador.text.tokenizer import Tokenizer
-from borrador.types import Draft, Message
+from borrador.types import Draft, Messages
 
 LETTERS = "abcdefghijklmno"
 END = len(LETTERS)
@@ -37,8 +37,8 @@ def ids(text: str) -> list[int]:
 class JoinedMessages:
     """A chat template that joins what was said."""
 
-    def render(self, messages: Sequence[Message]) -> str:
-        return "".join(message["content"] for message in messages)
+    def render(self, messages: Messages) -> str:
+        return "".join(str(message["content"]) for message in messages)
 
 
 class OracleDrafter:

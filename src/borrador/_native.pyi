@@ -97,8 +97,8 @@ class Transformer:
     ) -> tuple[Int32Array, Float32Array, Float32Array]: ...
     def hidden(self, rows: int) -> Float32Array: ...
 
-# sampler.h: `logits` are one row, or a matrix of them; ValueError where a row has no finite maximum. Ids of biased, barred
-# and window tokens are int32; masks have one bit per token, see row_edits.h, and are an IndexError where they are short.
+# sampler.h: `logits` are one row, or a matrix of them; ValueError where a row has no finite maximum. Masks have one bit
+# per token, see row_edits.h, and are an IndexError where they are too short.
 class Shape:
     def __init__(
         self,

@@ -112,6 +112,12 @@ class SamplingParams:
         changed = self.repetition_penalty != 1.0 or self.presence_penalty != 0.0 or self.frequency_penalty != 0.0
         return changed and self.penalty_window != 0
 
+    @property
+    def judges_all_tokens(self) -> bool:
+        """True where even a token to which there is no alternative needs its row of logits: its probability is asked
+        for, or it may be forbidden."""
+        return self.logprobs is not None or bool(self.banned_token_ids) or self.allowed_token_ids is not None
+
     def _check_structure(self) -> None:
         if self.json_schema is not None:
             object.__setattr__(self, "json_schema", check_schema(self.json_schema))
@@ -140,11 +146,11 @@ class SamplingParams:
                     f"every id of {name} must be below the vocabulary's {size} tokens, got {unknown[0]}",
                     "Take ids from this model's tokenizer.",
                 )
-        allowed = set(range(size) if self.allowed_token_ids is None else self.allowed_token_ids)
-        left = allowed - set(self.banned_token_ids)
-        if not left or (self.min_tokens and not left - set(end_ids)):
+        excluded = {*self.banned_token_ids, *(end_ids if self.min_tokens else ())}
+        left = size - len(excluded) if self.allowed_token_ids is None else len(set(self.allowed_token_ids) - excluded)
+        if left < 1:
             raise UsageError(
-                f"one token must be left that may be written first, and of {size} none is",
+                f"one of {size} tokens must be left that may be written first, none is",
                 "Allow more tokens, ban fewer, or lower min_tokens.",
             )
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypedDict
+from typing import Literal, NamedTuple, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,10 @@ class Message(TypedDict):
 
     role: str
     content: str
+
+
+# Turns of a conversation, each with `role` and `content`.
+Messages = Sequence[Mapping[str, object]]
 
 
 class Origin(str, enum.Enum):
@@ -90,6 +95,20 @@ class Draft:
         return tuple(reversed(path))
 
 
+class TokenLogprobs(NamedTuple):
+    """Log probabilities at temperature 1 by the model itself, before any sampling parameter acts.
+
+    Attributes:
+        token_id: the token that was written.
+        logprob: its natural log probability; minus infinity where the model excludes it.
+        top: the most likely tokens of the row, most likely first, with theirs.
+    """
+
+    token_id: int
+    logprob: float
+    top: tuple[tuple[int, float], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What the target says of a draft.
@@ -99,12 +118,14 @@ class Verdict:
         next_token: the target's own token after them: its correction of the first miss, or the bonus token.
         bonus: True when the whole draft (a whole branch of it) was accepted.
         tested: how many draft tokens were compared with the target's choice (accepted + the first miss).
+        logprobs: of the accepted tokens and the target's own, where the request asks for them; else empty.
     """
 
     path: tuple[int, ...]
     next_token: int
     bonus: bool
     tested: int
+    logprobs: tuple[TokenLogprobs, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +158,7 @@ class GenerationEvent:
         round: number of the round that committed it, counting from 1.
         record: on the last event of a round, the round; else None.
         finish_reason: set on the last event only.
+        logprobs: of the token, where the request asks for them.
     """
 
     text: str
@@ -145,6 +167,7 @@ class GenerationEvent:
     round: int
     record: RoundRecord | None = None
     finish_reason: FinishReason | None = None
+    logprobs: TokenLogprobs | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,10 +208,14 @@ class GenerationStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """A finished answer."""
+    """A finished answer.
+
+    `logprobs` has one entry per token where the request asks for them, else it is None.
+    """
 
     text: str
     token_ids: tuple[int, ...]
     origins: tuple[Origin, ...]
     finish_reason: FinishReason
+    logprobs: tuple[TokenLogprobs, ...] | None = None
     stats: GenerationStats = field(default_factory=GenerationStats)

@@ -18,7 +18,8 @@ def number(name: str, value: Any, low: float, high: float, *, open_low: bool = F
     Raises:
         UsageError: it is something else, not a number, or outside.
     """
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+    given: object = value
+    if isinstance(given, bool) or not isinstance(given, numbers.Real):
         raise UsageError(f"{name} must be a number, got {value!r:.80}", f"Give a number from {low:g} to {high:g}.")
     below = value <= low if open_low else value < low
     above = value >= high if open_high else value > high
@@ -34,7 +35,8 @@ def integer(name: str, value: Any, low: int, high: int) -> int:
     Raises:
         UsageError: it is something else, or outside.
     """
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+    given: object = value
+    if isinstance(given, bool) or not isinstance(given, numbers.Integral):
         raise UsageError(f"{name} must be a whole number, got {value!r:.80}", f"Give one of at least {low}.")
     if not low <= value <= high:
         shown = value if abs(int(value)) < 10**40 else "one of more than 40 digits"

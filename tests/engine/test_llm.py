@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -93,6 +94,51 @@ def test_chosen_draft_lengths_never_change_the_answer(params: SamplingParams) ->
 def test_messages_go_through_the_chat_template() -> None:
     llm = scripted_llm(scripted_answer("abcd", "ef!"))
     assert llm.generate([{"role": "user", "content": "ab"}, {"role": "user", "content": "cd"}]).text == "ef"
+    kept_for_later: list[dict[str, str]] = [{"role": "user", "content": "abcd"}]
+    assert llm.generate(kept_for_later).text == "ef"
+
+
+def test_several_completions_share_the_prompts_cache_and_follow_their_seeds() -> None:
+    llm = scripted_llm(ScriptedModel(VOCABULARY, seed=1), LookupDrafter())
+    params = SamplingParams(temperature=1.2, seed=2**64 - 2, max_tokens=12, ignore_eos=True)
+    several = llm.generate("abcdefgh", params, n=4)
+    assert [completion.stats.prompt_tokens_cached for completion in several] == [0, 7, 7, 7]
+    for completion, seed in zip(several, (2**64 - 2, 2**64 - 1, 0, 1), strict=True):
+        assert completion.token_ids == llm.generate("abcdefgh", replace(params, seed=seed)).token_ids
+    assert len({completion.token_ids for completion in several}) == 4
+    assert len(llm.generate("abc", params, n=1)) == 1
+    fresh = llm.generate("abc", SamplingParams(temperature=2.0, max_tokens=30, ignore_eos=True), n=2)
+    assert fresh[0].token_ids != fresh[1].token_ids
+
+
+@pytest.mark.parametrize(("n", "rule"), [(0, "from 1 to 128, got 0"), (129, "got 129"), (1.5, "whole number, got 1.5")])
+def test_a_number_of_completions_outside_its_rule_is_refused(n: Any, rule: str) -> None:
+    with pytest.raises(UsageError, match=f"n must be .*{rule}"):
+        scripted_llm(ScriptedModel(VOCABULARY)).generate("abc", n=n)
+
+
+def test_log_probabilities_come_with_every_token() -> None:
+    llm = scripted_llm(scripted_answer("abc", "defghi!"), OracleDrafter(knows(ids("defghi!"), 3)))
+    completion = llm.generate("abc", SamplingParams(logprobs=2))
+    assert completion.logprobs is not None
+    assert [report.token_id for report in completion.logprobs] == list(completion.token_ids)
+    assert all(report.logprob == pytest.approx(0.0) and len(report.top) == 2 for report in completion.logprobs)
+    assert llm.generate("abc").logprobs is None
+    assert llm.generate("abcdefghi", SamplingParams(logprobs=0)).logprobs == ()
+
+
+def test_parameters_that_do_not_fit_the_vocabulary_are_refused_before_anything_starts() -> None:
+    llm = scripted_llm(ScriptedModel(VOCABULARY))
+    for params in (SamplingParams(logit_bias={16: 1.0}), SamplingParams(allowed_token_ids=[15], min_tokens=1)):
+        with pytest.raises(UsageError, match=r"vocabulary|left"):
+            llm.stream("abc", params)
+    assert target_of(llm).passes == []
+
+
+def test_stop_tokens_are_not_part_of_the_answer() -> None:
+    llm = scripted_llm(scripted_answer("abc", "defg!hi"))
+    completion = llm.generate("abc", SamplingParams(stop_token_ids=ids("h"), ignore_eos=True))
+    assert (completion.text, completion.token_ids, completion.finish_reason) == ("defg", tuple(ids("defg!")), "stop")
 
 
 @pytest.mark.parametrize("prompt", ["", [], "???"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,13 +21,24 @@ from borrador.models.scripted import ScriptedModel, ScriptedTarget
 from borrador.sampling.rules import rule_for
 from borrador.sampling.shaping import Shaper
 from borrador.text.detokenizer import Detokenizer
-from borrador.types import Draft, Origin, SamplingParams
+from borrador.types import Draft, Origin, SamplingParams, TokenLogprobs
 
 PROMPT = [1, 2, 3]
 SAMPLINGS = [
     SamplingParams(max_tokens=40),
     SamplingParams(temperature=0.9, seed=5, max_tokens=40),
     SamplingParams(temperature=1.3, top_k=6, top_p=0.9, min_p=0.05, seed=6, max_tokens=40),
+    SamplingParams(repetition_penalty=1.4, frequency_penalty=0.3, penalty_window=9, max_tokens=40),
+    SamplingParams(
+        temperature=0.8,
+        typical_p=0.9,
+        presence_penalty=1.0,
+        penalty_window=-1,
+        logit_bias={2: 3.0},
+        seed=7,
+        max_tokens=40,
+    ),
+    SamplingParams(temperature=1.0, allowed_token_ids=(1, 2, 3, 4, 15), banned_token_ids=(3,), seed=8, max_tokens=40),
 ]
 
 
@@ -39,10 +51,12 @@ def make_state(
     context_length: int = 256,
     end_ids: tuple[int, ...] = (END,),
 ) -> RoundState:
-    target, shaper = model.open(context_length), Shaper(params)
+    end_ids = (*end_ids, *params.stop_token_ids)
+    target, shaper = model.open(context_length), Shaper(params, prompt_length=len(prompt), end_ids=end_ids)
     sessions: dict[str, DraftSession] = {drafter.name: drafter.open(shaper) for drafter in drafters}
     capacity = min(params.max_tokens, context_length - len(prompt))
-    answer = Answer(Detokenizer(letter_tokenizer()), stop=params.stop, end_ids=end_ids, capacity=capacity)
+    detokenizer, least = Detokenizer(letter_tokenizer()), params.min_tokens
+    answer = Answer(detokenizer, stop=params.stop, end_ids=end_ids, capacity=capacity, least=least)
     proposer = Proposer(sessions, FixedLength(tuple(sessions), draft_tokens), target.vocabulary_size)
     return RoundState(target=target, context=list(prompt), proposer=proposer, rule=rule_for(shaper), ending=answer)
 
@@ -183,6 +197,72 @@ def test_a_stop_string_anywhere_in_a_draft_ends_the_answer_there(end: int) -> No
     assert state.context[3:] == ids(letters[: end + 1])
     assert isinstance(state.target, ScriptedTarget)
     assert state.target.tokens == state.context[: state.target.length]
+
+
+@pytest.mark.parametrize("end", range(1, 9))
+def test_a_stop_token_anywhere_in_a_draft_ends_the_answer_there(end: int) -> None:
+    answer = ids("abcdefghijk")
+    model = ScriptedModel(VOCABULARY, script=[*PROMPT, *answer])
+    params = SamplingParams(stop_token_ids=[answer[end]], max_tokens=60)
+    state = make_state(model, params, OracleDrafter(knows(answer, 3)))
+    assert finish(state, cache_is_true) == answer[:end]
+    assert answer_of(state).finish_reason == "stop"
+
+
+@pytest.mark.parametrize("min_tokens", range(1, 9))
+@pytest.mark.parametrize("seed", [None, 4])
+@pytest.mark.parametrize("drafter", ["right", "half right", "end first", "model"])
+def test_no_token_ends_the_answer_before_its_least_length(min_tokens: int, seed: int | None, drafter: str) -> None:
+    eager = SamplingParams(
+        temperature=0.0 if seed is None else 0.9, seed=seed, logit_bias={END: 100}, min_tokens=min_tokens, max_tokens=20
+    )
+    model = ScriptedModel(VOCABULARY, seed=1)
+    plain = finish(make_state(model, eager))
+    assert len(plain) == min_tokens
+    assert END not in plain
+    assert finish(make_state(model, eager, drafters_for([*plain, END])[drafter]), cache_is_true) == plain
+
+
+@pytest.mark.parametrize("min_tokens", range(9))
+def test_stop_strings_are_looked_for_behind_the_least_length(min_tokens: int) -> None:
+    letters = "abnabnabnabn"
+    params = SamplingParams(stop="ab", min_tokens=min_tokens, max_tokens=12)
+    state = make_state(scripted_answer("bcd", letters), params, OracleDrafter(knows(ids(letters), 3)))
+    end = letters.index("ab", min_tokens) + 2
+    assert finish(state, cache_is_true) == ids(letters[:end])
+
+
+@pytest.mark.parametrize("room", range(1, 8))
+def test_the_contexts_end_cuts_a_draft(room: int) -> None:
+    model = ScriptedModel(VOCABULARY, seed=1)
+    plain = finish(make_state(model, SamplingParams(max_tokens=20), end_ids=()))
+    drafter = OracleDrafter(knows(plain, 3))
+    state = make_state(model, SamplingParams(), drafter, context_length=3 + room, end_ids=())
+    assert finish(state, cache_is_true) == plain[:room]
+    assert answer_of(state).finish_reason == "length"
+
+
+@pytest.mark.parametrize("drafter", drafters_for([]))
+@pytest.mark.parametrize("params", [SAMPLINGS[0], SAMPLINGS[1], SAMPLINGS[4]])
+def test_log_probabilities_are_plain_decodings_for_every_token(drafter: str, params: SamplingParams) -> None:
+    def written(state: RoundState) -> list[TokenLogprobs]:
+        reports: list[TokenLogprobs] = []
+        while answer_of(state).finish_reason is None:
+            record = play_round(state)
+            reports.extend(record.verdict.logprobs[: len(record.committed)])
+        return reports
+
+    model, params = ScriptedModel(VOCABULARY, seed=1), replace(params, logprobs=3)
+    state = make_state(model, params, end_ids=())
+    plain = written(state)
+    answer = state.context[3:]
+    assert [report.token_id for report in plain] == answer
+    for index, report in enumerate(plain):
+        row = model.logits_after([*PROMPT, *answer[:index]]).astype(np.float64)
+        law = row - np.log(np.exp(row).sum())
+        assert report.logprob == pytest.approx(law[answer[index]], abs=1e-5)
+        assert [token for token, _ in report.top] == np.argsort(-row, kind="stable")[:3].tolist()
+    assert written(make_state(model, params, drafters_for(answer)[drafter], end_ids=())) == plain
 
 
 @pytest.mark.parametrize("max_tokens", range(1, 8))

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from borrador import _native
 from borrador.errors import ModelError, UsageError
 from borrador.sampling.history import TokenWindow
-from borrador.sampling.shaping import Distribution, History, Shaper, log_probability, most_likely, native_shape
-from borrador.types import Float32Array, Float64Array, Int32Array, SamplingParams, UInt32Array
+from borrador.sampling.logprobs import token_logprobs
+from borrador.sampling.shaping import Distribution, History, Shaper, most_likely, native_shape
+from borrador.types import Float32Array, Float64Array, Int32Array, SamplingParams, TokenLogprobs, UInt32Array
 
 GOLDEN = 0x9E3779B97F4A7C15
 MASK = 2**64 - 1
@@ -232,9 +233,7 @@ def test_every_instruction_set_gives_the_same_bits(isa: str, size: int) -> None:
 def test_a_mask_that_is_too_short_is_an_error() -> None:
     none = np.empty(0, np.int32)
     with pytest.raises(IndexError, match="a bit for every logit"):
-        _native.pick_likeliest(
-            make_row(1, 33), native_shape(SamplingParams()), *[np.empty(0, np.int32)] * 2, np.ones(1, np.uint32)
-        )
+        _native.pick_likeliest(make_row(1, 33), native_shape(SamplingParams()), none, none, np.ones(1, np.uint32))
 
 
 def test_a_row_of_which_nothing_is_left_is_no_damaged_model() -> None:
@@ -248,10 +247,14 @@ def test_log_probabilities_are_those_at_temperature_one(size: int) -> None:
     row = make_row(size, size)
     expected = row.astype(np.float64) - np.log(np.exp(row.astype(np.float64)).sum())
     for token in (0, size // 2, size - 1):
-        assert log_probability(row, token) == pytest.approx(expected[token], abs=2e-6)
+        found = token_logprobs(row, token, 3)
+        assert found.token_id == token
+        assert found.logprob == pytest.approx(expected[token], abs=2e-6)
+        assert [other for other, _ in found.top] == np.argsort(-row, kind="stable")[:3].tolist()
+        assert [value for _, value in found.top] == pytest.approx(np.sort(expected)[::-1][:3], abs=2e-6)
     row[0] = -np.inf
     if size > 1:
-        assert log_probability(row, 0) == -math.inf
+        assert token_logprobs(row, 0, 0) == TokenLogprobs(0, -math.inf, ())
 
 
 def test_noise_has_the_documented_values() -> None:

@@ -30,7 +30,8 @@ class Answer:
     last allowed token.
 
     They are looked for in this order at every token. The end-of-generation token is not part of the answer; the token
-    that completes a stop string is, though the text stops before the string.
+    that completes a stop string is, though the text stops before the string. Stop strings are looked for in the text
+    behind the first `least` tokens.
 
     Args:
         detokenizer: a fresh one.
@@ -38,6 +39,7 @@ class Answer:
         end_ids: tokens that end the answer.
         capacity: the most tokens the answer may have, at least 1.
         shape: what the answer must look like; told every token of it.
+        least: the fewest tokens it must have before it ends otherwise; end tokens must not come before.
 
     Attributes:
         finish_reason: why the answer ended; None while it goes on.
@@ -53,6 +55,7 @@ class Answer:
         end_ids: Collection[int],
         capacity: int,
         shape: Shape | None = None,
+        least: int = 0,
     ) -> None:
         self.finish_reason: FinishReason | None = None
         self.texts: list[str] = []
@@ -62,6 +65,7 @@ class Answer:
         self._end_ids = end_ids
         self._left = capacity
         self._shape = shape
+        self._unchecked = least
 
     def room(self) -> int:
         return self._left
@@ -78,7 +82,11 @@ class Answer:
         return len(self.texts)
 
     def _push(self, token: int) -> None:
-        text, stopped = self._stops.push(self._detokenizer.push(token))
+        text, stopped = self._detokenizer.push(token), False
+        if self._unchecked:
+            self._unchecked -= 1
+        else:
+            text, stopped = self._stops.push(text)
         self.texts.append(text)
         self._left -= 1
         if stopped:

@@ -6,8 +6,9 @@ import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from types import TracebackType
-from typing import Protocol
+from typing import Protocol, overload
 
 from borrador.config import DEFAULT_CONTEXT
 from borrador.draft.protocol import Drafter
@@ -27,15 +28,17 @@ from borrador.sampling.rules import rule_for
 from borrador.sampling.shaping import Shaper
 from borrador.text.detokenizer import Detokenizer
 from borrador.text.tokenizer import Tokenizer
-from borrador.types import Completion, Message, SamplingParams
+from borrador.types import Completion, Messages, SamplingParams
+from borrador.values import integer
 
-Prompt = str | Sequence[Message]
+Prompt = str | Messages
+MAX_COMPLETIONS = 128
 
 
 class ChatRenderer(Protocol):
     """Turns messages into a prompt; see `borrador.text.chat_template.ChatTemplate`."""
 
-    def render(self, messages: Sequence[Message]) -> str: ...
+    def render(self, messages: Messages) -> str: ...
 
 
 class LLM:
@@ -93,12 +96,12 @@ class LLM:
 
         Raises:
             ContextLengthError: the prompt leaves no room for an answer.
-            UsageError: the prompt is empty or not valid, the shape asked for cannot be enforced, the LLM is closed, or
-                (at the first event) this thread has not finished or closed its last answer.
+            UsageError: the prompt is empty or not valid, the parameters do not fit the model's vocabulary, the shape
+                asked for cannot be enforced, the LLM is closed, or (at the first event) this thread has not finished or
+                closed its last answer.
         """
         self._require_open()
-        if params is not None and not isinstance(params, SamplingParams):
-            raise UsageError(f"params must be SamplingParams, got {params!r:.80}", "Write SamplingParams(...).")
+        params = self._checked(params)
         tokens = self.tokenize(prompt)
         limit = self.context_length
         if len(tokens) >= limit:
@@ -106,19 +109,45 @@ class LLM:
                 f"a prompt must be shorter than the context of {limit} tokens, it has {len(tokens)}",
                 "Shorten it, or choose a larger context.",
             )
-        params = params or SamplingParams()
         grammar = self._grammars.open(params, len(tokens))
         return AnswerStream(self._turn, lambda: self._open_session(tokens, params, grammar, speculate))
 
-    def generate(self, prompt: Prompt, params: SamplingParams | None = None, *, speculate: bool = True) -> Completion:
-        """Write a whole answer. Arguments and errors as for `stream`."""
+    @overload
+    def generate(
+        self, prompt: Prompt, params: SamplingParams | None = None, *, speculate: bool = True
+    ) -> Completion: ...
+
+    @overload
+    def generate(
+        self, prompt: Prompt, params: SamplingParams | None = None, *, n: int, speculate: bool = True
+    ) -> list[Completion]: ...
+
+    def generate(
+        self, prompt: Prompt, params: SamplingParams | None = None, *, n: int | None = None, speculate: bool = True
+    ) -> Completion | list[Completion]:
+        """Write a whole answer, or `n` of them. Arguments and errors as for `stream`.
+
+        Args:
+            n: write so many answers, at most 128, and give a list of them. The prompt is evaluated once. Answer i,
+                counted from 0, is the one that the seed + i (modulo 2^64) gives on its own; without a seed each is a
+                fresh draw.
+        """
+        if n is None:
+            return self._complete(prompt, params, speculate)
+        count, params = integer("n", n, 1, MAX_COMPLETIONS), self._checked(params)
+        return [self._complete(prompt, _for_completion(params, index), speculate) for index in range(count)]
+
+    def _complete(self, prompt: Prompt, params: SamplingParams | None, speculate: bool) -> Completion:
         with self.stream(prompt, params, speculate=speculate) as stream:
             events = list(stream)
+            logprobs = tuple(event.logprobs for event in events if event.logprobs is not None)
+            asked = params is not None and params.logprobs is not None
             return Completion(
                 text="".join(event.text for event in events),
                 token_ids=tuple(token for event in events for token in event.token_ids),
                 origins=tuple(event.origin for event in events if event.token_ids),
                 finish_reason=events[-1].finish_reason or "stop",
+                logprobs=logprobs if asked else None,
                 stats=stream.stats,
             )
 
@@ -179,19 +208,32 @@ class LLM:
         if self._closed:
             raise UsageError("this LLM is closed", "Load the model again.")
 
+    def _checked(self, params: SamplingParams | None) -> SamplingParams:
+        if params is None:
+            return SamplingParams()
+        if not isinstance(params, SamplingParams):
+            raise UsageError(f"params must be SamplingParams, got {params!r:.80}", "Write SamplingParams(...).")
+        params.require_vocabulary(self._sequence.target.vocabulary_size, self._end_ids(params))
+        return params
+
+    def _end_ids(self, params: SamplingParams) -> frozenset[int]:
+        model_ends: frozenset[int] = frozenset() if params.ignore_eos else self._tokenizer.eog_ids
+        return model_ends.union(params.stop_token_ids)
+
     def _open_session(
         self, prompt: Sequence[int], params: SamplingParams, grammar: Matcher | None, speculate: bool
     ) -> Session:
-        target = self._sequence.target
+        target, end_ids = self._sequence.target, self._end_ids(params)
         answer = Answer(
             Detokenizer(self._tokenizer),
             stop=params.stop,
-            end_ids=() if params.ignore_eos else self._tokenizer.eog_ids,
+            end_ids=end_ids,
             capacity=min(params.max_tokens, target.context_length - len(prompt)),
+            least=params.min_tokens,
             shape=grammar,
         )
         drafters = self._drafters if speculate else {}
-        shaper = Shaper(params, masks=grammar)
+        shaper = Shaper(params, prompt_length=len(prompt), end_ids=end_ids, masks=grammar)
         sessions = {name: drafter.open(shaper) for name, drafter in drafters.items()}
         state = RoundState(
             target=target,
@@ -199,7 +241,7 @@ class LLM:
             proposer=Proposer(sessions, self._open_plan(speculate), target.vocabulary_size, grammar),
             rule=rule_for(shaper),
             ending=answer,
-            grammar=grammar if drafters else None,
+            grammar=grammar if drafters and not params.judges_all_tokens else None,
         )
         return Session(state, answer, self._sequence, self._observe_pass)
 
@@ -215,3 +257,8 @@ class LLM:
     def _make_controller(self) -> Controller:
         self._costs = measure_row_costs(self._sequence.target)
         return Controller(self._costs, {name: drafter.price() for name, drafter in self._drafters.items()})
+
+
+def _for_completion(params: SamplingParams, index: int) -> SamplingParams:
+    """The parameters of one of several answers."""
+    return params if params.seed is None else replace(params, seed=(params.seed + index) % 2**64)

@@ -60,6 +60,7 @@ class Session:
     def _events_of(self, record: RoundRecord) -> Iterator[GenerationEvent]:
         answer = self._answer
         last = len(record.committed) - 1
+        logprobs = record.verdict.logprobs or (None,) * (last + 1)
         for index, (token, origin, text) in enumerate(zip(record.committed, record.origins, answer.texts, strict=True)):
             ends = index == last
             yield GenerationEvent(
@@ -69,6 +70,7 @@ class Session:
                 round=record.number,
                 record=record if ends else None,
                 finish_reason=answer.finish_reason if ends else None,
+                logprobs=logprobs[index],
             )
         if last < 0:
             yield GenerationEvent(

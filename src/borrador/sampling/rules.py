@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 from borrador.models.target import BestTokens, Rows, Target
 from borrador.sampling.acceptance import LawOfRow, accept_by_block, accept_by_rejection, accept_choices
+from borrador.sampling.logprobs import token_logprobs
 from borrador.sampling.noise import FreshNoise, Noise
 from borrador.sampling.shaping import History, Shaper, first_of
 from borrador.types import Draft, Float32Array, Verdict
@@ -37,8 +39,12 @@ class AcceptanceRule(Protocol[Evidence]):
 
 def rule_for(shaper: Shaper) -> AcceptanceRule[Any]:
     """Greedy at temperature 0, seeded with a seed, else block verification with fresh noise."""
-    if shaper.takes_best:
-        return GreedyRule()
+    if shaper.params.logprobs is not None:
+        return LogprobsRule(_rule_on_logits(shaper), shaper.params.logprobs)
+    return GreedyRule() if shaper.takes_best else _rule_on_logits(shaper)
+
+
+def _rule_on_logits(shaper: Shaper) -> AcceptanceRule[Float32Array]:
     return ChoiceRule(shaper) if shaper.chooses else BlockRule(shaper, FreshNoise())
 
 
@@ -107,3 +113,18 @@ class BlockRule(RejectionRule):
         if draft.q is None or draft.parents is not None:
             return super().accept(logits, draft, context)
         return accept_by_block(draft.tokens, draft.q, self._laws(logits, draft, context), self._noise)
+
+
+class LogprobsRule(_LogitsRule):
+    """Another rule's verdicts, with log probabilities of the accepted tokens and the target's own."""
+
+    def __init__(self, rule: AcceptanceRule[Float32Array], count: int) -> None:
+        self._rule = rule
+        self._count = count
+
+    def accept(self, logits: Float32Array, draft: Draft, context: Sequence[int], /) -> Verdict:
+        verdict = self._rule.accept(logits, draft, context)
+        rows = (0, *(index + 1 for index in verdict.path))
+        tokens = (*(draft.tokens[index] for index in verdict.path), verdict.next_token)
+        reports = [token_logprobs(logits[row], token, self._count) for row, token in zip(rows, tokens, strict=True)]
+        return replace(verdict, logprobs=tuple(reports))

@@ -1,8 +1,8 @@
 """From logits to a choice or a distribution: the one place where sampling parameters act.
 
-They act in the order that `SamplingParams` gives, which is that of llama.cpp's default chain. Every row is shaped alike,
-whether it belongs to the target or to a draft model, and by the tokens before that very row. Ties go to the lowest token
-id.
+They act in the order that `SamplingParams` gives, which is that of llama.cpp's default chain. Every row is shaped
+alike, whether it belongs to the target or to a draft model, and by the tokens before that very row. Ties go to the
+lowest token id.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Shaper:
         params = self.params
         edits = params.penalises or params.logit_bias or params.banned_token_ids or params.allowed_token_ids is not None
         plain = not edits and params.typical_p == 1.0 and self._masks is None and not self._first_end
-        return params.greedy and plain and params.logprobs is None
+        return params.greedy and plain
 
     def choice(self, logits: Float32Array, history: History) -> int:
         """The token that follows: the most likely one at temperature 0, else a draw that depends on seed, position and
@@ -202,13 +202,14 @@ def probability_of_first(best: BestTokens, row: int) -> float:
 
 def probability(logits: Float32Array, token: int) -> float:
     """A token's probability at temperature 1, nothing dropped. Errors as for `most_likely`."""
-    return min(1.0, math.exp(log_probability(logits, token)))
+    return min(1.0, math.exp(float(logits[token]) - log_total(logits)))
 
 
-def log_probability(logits: Float32Array, token: int) -> float:
-    """The logarithm of `probability`, minus infinity where a logit is that."""
+def log_total(logits: Float32Array) -> float:
+    """ln(sum of e^logit): a token's log probability at temperature 1 is its logit less this. Errors as for
+    `most_likely`."""
     try:
-        return float(logits[token]) - _native.log_total(logits)
+        return _native.log_total(logits)
     except ValueError as error:
         raise _not_finite() from error
 

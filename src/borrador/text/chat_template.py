@@ -9,7 +9,7 @@ from typing import Any
 from borrador.errors import ModelError, UsageError
 from borrador.text.tokenizer import Tokenizer
 from borrador.text.vocabulary import DAMAGED
-from borrador.types import Message
+from borrador.types import Messages
 
 CHATML = (
     "{% for message in messages %}{{ '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }}"
@@ -63,7 +63,7 @@ class ChatTemplate:
         names = {name: "" if i is None else tokenizer.vocabulary[i] for name, i in special.items()}
         return cls(source, names)
 
-    def render(self, messages: Sequence[Message], add_generation_prompt: bool = True) -> str:
+    def render(self, messages: Messages, add_generation_prompt: bool = True) -> str:
         """The prompt for a conversation; encode it with `specials=True`.
 
         Args:
