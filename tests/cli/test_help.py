@@ -12,7 +12,7 @@ OPTIONS = {
     (): {"-V", "--version"},
     ("run",): ENGINE_OPTIONS
     | {"-n", "--max-tokens", "-s", "--system", "--raw", "--temperature", "--temp", "--top-k", "--top-p", "--min-p"}
-    | {"--seed", "--stop", "--json", "-q", "--quiet", "--trace"},
+    | {"--seed", "--stop", "--json-schema", "--regex", "--grammar", "--json", "-q", "--quiet", "--trace"},
     ("pull",): {"-q", "--quiet"},
     ("list",): {"--json"},
     ("show",): {"--json"},

@@ -6,8 +6,8 @@ import pytest
 from tests.cli.conftest import Borrador
 from tests.cli.scripted_llm import ANSWER, PIECES, ROUNDS, ScriptedLLM, make_round
 
-from borrador.cli.trace import ASCII_MARKS, UNICODE_MARKS, Marks, describe_round, drafter_width, quote
-from borrador.types import RoundRecord
+from borrador.cli.trace import ASCII_MARKS, UNICODE_MARKS, Marks, describe_marks, describe_round, drafter_width, quote
+from borrador.types import Origin, RoundRecord
 
 
 def describe(record: RoundRecord, marks: Marks = UNICODE_MARKS) -> str:
@@ -53,6 +53,17 @@ def test_end_of_generation_token_is_shown_as_no_part_of_the_text() -> None:
 
 def test_tokens_behind_the_end_are_shown_as_no_part_of_the_text() -> None:
     assert describe(end_after(ROUNDS[1], 1)) == ('round   2  lookup   ✓ " capital" | " is" | " Rome" ~ " Paris" ~ ","')
+
+
+def test_tokens_of_the_grammar_stand_behind_the_targets_own() -> None:
+    record = ROUNDS[1]
+    forced = replace(record, committed=(*record.committed, 6, 7), origins=(*record.origins, *[Origin.GRAMMAR] * 2))
+    assert describe(forced) == 'round   2  lookup   ✓ " capital" ✓ " is" ✗ " Paris" → " Rome" » "," » " of" ~ ","'
+
+
+@pytest.mark.parametrize("shaped", [True, False])
+def test_the_grammars_mark_is_explained_where_there_is_a_grammar(shaped: bool) -> None:
+    assert ("» the only one the grammar allows" in describe_marks(UNICODE_MARKS, shaped=shaped).plain) == shaped
 
 
 def test_marks_have_a_form_for_terminals_without_unicode() -> None:

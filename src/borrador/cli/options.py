@@ -114,6 +114,16 @@ SeedOption = Annotated[
 StopOption = Annotated[
     list[str] | None, typer.Option("--stop", metavar="TEXT", help="End before this text. Repeat it for several.")
 ]
+JsonSchemaOption = Annotated[
+    str | None,
+    typer.Option("--json-schema", metavar="FILE|JSON", help="Write JSON that fits this schema; {} is any JSON."),
+]
+RegexOption = Annotated[
+    str | None, typer.Option("--regex", metavar="REGEX", help="Write what this regular expression matches as a whole.")
+]
+GrammarOption = Annotated[
+    str | None, typer.Option("--grammar", metavar="FILE", help="Write what this grammar in Lark's syntax allows.")
+]
 QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="No notices and no statistics.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 

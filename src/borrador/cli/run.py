@@ -13,6 +13,7 @@ from borrador.cli.answer import Answer, Show, answer_as_json, describe_stats, sh
 from borrador.cli.models import find_model
 from borrador.cli.output import encodes, error_console, print_json, print_wrapped, share_a_screen, standard_output
 from borrador.cli.prompt import as_messages, read_prompt, require_utf8
+from borrador.cli.shape import read_schema, read_shape, require_enforceable
 from borrador.cli.trace import ASCII_MARKS, UNICODE_MARKS, describe_marks, drafter_width
 from borrador.config import EngineConfig
 from borrador.draft.registry import BUILT_IN, expand_specs
@@ -41,6 +42,9 @@ def run(
     min_p: opt.MinPOption = opt.SAMPLING.min_p,
     seed: opt.SeedOption = opt.SAMPLING.seed,
     stop: opt.StopOption = None,
+    json_schema: opt.JsonSchemaOption = None,
+    regex: opt.RegexOption = None,
+    grammar: opt.GrammarOption = None,
     threads: opt.ThreadsOption = opt.ENGINE.threads,
     context: opt.ContextOption = opt.ENGINE.context,
     json: opt.JsonOption = False,
@@ -59,7 +63,11 @@ def run(
         seed=seed,
         stop=tuple(stop or ()),
         max_tokens=max_tokens,
+        json_schema=read_schema(json_schema),
+        regex=regex,
+        grammar=read_shape("--grammar", grammar),
     )
+    require_enforceable(params)
     config = opt.engine_config(draft, threads, context, draft_tokens)
     if raw and system is not None:
         raise UsageError("--system needs the chat template, and --raw turns it off", "Drop one of the two.")
@@ -68,7 +76,7 @@ def run(
     question = read_prompt(prompt)
     with open_llm(model, config, quiet=quiet) as llm:
         request = question if raw else as_messages(question, system)
-        rounds = [_trace_view(llm, config)] if trace else []
+        rounds = [_trace_view(llm, config, params)] if trace else []
         if json:
             setup = {"model": model, "draft": list(config.draft)}
             interrupted = _write_json(llm, request, params, rounds, setup)
@@ -126,11 +134,11 @@ def _follow(stream: AnswerStream, answer: Answer, views: list[Show]) -> bool:
     return False
 
 
-def _trace_view(llm: LLM, config: EngineConfig) -> Show:
+def _trace_view(llm: LLM, config: EngineConfig, params: SamplingParams) -> Show:
     """A view that prints every round; the marks are explained first."""
     console = error_console()
     marks = UNICODE_MARKS if encodes(sys.stderr, UNICODE_MARKS.all) else ASCII_MARKS
-    print_wrapped(console, describe_marks(marks))
+    print_wrapped(console, describe_marks(marks, shaped=params.structured))
     return show_rounds(console, llm.token_text, marks, drafter_width(expand_specs(config.draft)))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from rich.text import Text
 
@@ -27,18 +27,20 @@ class Marks:
     plain: str = "="
     untested: str = "~"
     ended: str = "|"
+    forced: str = "»"
 
     @property
     def all(self) -> str:
-        return self.accepted + self.rejected + self.arrow + self.bonus + self.plain + self.untested + self.ended
+        return "".join(astuple(self))
 
 
 UNICODE_MARKS = Marks()
-ASCII_MARKS = Marks(accepted="v", rejected="x", arrow="->")
+ASCII_MARKS = Marks(accepted="v", rejected="x", arrow="->", forced=">")
 
 
-def describe_marks(marks: Marks) -> Text:
-    """The line that explains the marks."""
+def describe_marks(marks: Marks, *, shaped: bool = False) -> Text:
+    """The line that explains the marks; for answers with a shape, the grammar's too."""
+    grammar = ((f"{marks.forced} the only one the grammar allows", "magenta"), "  ") if shaped else ()
     return Text.assemble(
         (f"{marks.accepted} accepted", "green"),
         "  ",
@@ -51,6 +53,7 @@ def describe_marks(marks: Marks) -> Text:
         "  ",
         f"{marks.plain} nothing proposed",
         "  ",
+        *grammar,
         (f"{marks.ended} not part of the text", "dim"),
     )
 
@@ -75,11 +78,13 @@ def describe_round(
     accepted, missed, untested = _sort_proposed(record)
     own = record.verdict.next_token
     count = len(record.committed)
+    forced = record.committed[len(accepted) + 1 :]
     _append(line, marks.accepted, accepted[:count], piece, "green")
     _append(line, marks.rejected, missed, piece, "red")
     if count > len(accepted):
         mark, style = _own_mark(record, marks)
         _append(line, mark, (own,), piece, style)
+    _append(line, marks.forced, forced, piece, "magenta")
     _append(line, marks.ended, (*accepted, own)[count:], piece, "dim")
     _append(line, marks.untested, untested, piece, "dim")
     return line.append(f"  [draft {record.draft_s * 1e3:.1f} ms, pass {record.forward_s * 1e3:.1f} ms]", style="dim")
