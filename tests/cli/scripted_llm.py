@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -21,6 +22,7 @@ from borrador.types import (
     Origin,
     RoundRecord,
     SamplingParams,
+    TokenLogprobs,
     Verdict,
 )
 
@@ -67,8 +69,8 @@ STATS = GenerationStats(
 class ScriptedStream(Iterator[GenerationEvent]):
     """The events of the fixed answer."""
 
-    def __init__(self, rounds: Sequence[RoundRecord], pause_s: float) -> None:
-        self._events = _events(rounds)
+    def __init__(self, rounds: Sequence[RoundRecord], pause_s: float, *, logprobs: bool) -> None:
+        self._events = _events(rounds, logprobs)
         self._pause_s = pause_s
         self.stats = STATS
         self.closed = False
@@ -125,7 +127,7 @@ class ScriptedLLM:
         if self.error is not None:
             raise self.error
         other = self.speculative_rounds if speculate else None
-        return ScriptedStream(other or self.rounds, self.pause_s)
+        return ScriptedStream(other or self.rounds, self.pause_s, logprobs=params.logprobs is not None)
 
     def generate(self, prompt: Any, params: SamplingParams, *, speculate: bool = True) -> Completion:
         events = list(self.stream(prompt, params, speculate=speculate))
@@ -138,7 +140,7 @@ class ScriptedLLM:
         )
 
 
-def _events(rounds: Sequence[RoundRecord]) -> Iterator[GenerationEvent]:
+def _events(rounds: Sequence[RoundRecord], logprobs: bool) -> Iterator[GenerationEvent]:
     for record in rounds:
         for index, (token, origin) in enumerate(zip(record.committed, record.origins, strict=True)):
             last = index == len(record.committed) - 1
@@ -150,6 +152,7 @@ def _events(rounds: Sequence[RoundRecord]) -> Iterator[GenerationEvent]:
                 round=record.number,
                 record=record if last else None,
                 finish_reason=finish,
+                logprobs=TokenLogprobs(token, -0.5, ((0, -math.inf),)) if logprobs else None,
             )
 
 

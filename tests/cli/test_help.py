@@ -12,6 +12,9 @@ OPTIONS = {
     (): {"-V", "--version"},
     ("run",): ENGINE_OPTIONS
     | {"-n", "--max-tokens", "-s", "--system", "--raw", "--temperature", "--temp", "--top-k", "--top-p", "--min-p"}
+    | {"--typical-p", "--repetition-penalty", "--repeat-penalty", "--presence-penalty", "--frequency-penalty"}
+    | {"--penalty-window", "--repeat-last-n", "--logit-bias", "--allow-token", "--ban-token", "--stop-token"}
+    | {"--min-tokens", "--ignore-eos", "--logprobs"}
     | {"--seed", "--stop", "--json-schema", "--regex", "--grammar", "--json", "-q", "--quiet", "--trace"},
     ("pull",): {"-q", "--quiet"},
     ("list",): {"--json"},

@@ -73,6 +73,30 @@ def test_sampling_options_reach_the_model(borrador: Borrador, scripted: Scripted
     assert (params.seed, params.stop, params.max_tokens) == (3, ("END", "##"), 2048)
 
 
+def test_options_on_single_tokens_reach_the_model(borrador: Borrador, scripted: ScriptedLLM) -> None:
+    penalties = ("--repeat-penalty", "1.1", "--presence-penalty", "0.5", "--frequency-penalty", "-0.5")
+    tokens = ("--logit-bias", "3=-2.5,4=1", "--logit-bias", "3=-3", "--ban-token", "7,8", "--allow-token", "1")
+    ends = ("--stop-token", "9", "--min-tokens", "2", "--ignore-eos", "--penalty-window", "-1", "--typical-p", "0.9")
+    assert borrador("run", *penalties, *tokens, *ends, "Hello").code == 0
+    (params,) = scripted.params
+    assert (params.repetition_penalty, params.presence_penalty, params.frequency_penalty) == (1.1, 0.5, -0.5)
+    assert (params.logit_bias, params.banned_token_ids, params.allowed_token_ids) == ({3: -3.0, 4: 1.0}, (7, 8), (1,))
+    assert (params.stop_token_ids, params.min_tokens, params.ignore_eos) == ((9,), 2, True)
+    assert (params.penalty_window, params.typical_p, params.logprobs) == (-1, 0.9, None)
+
+
+def test_json_holds_log_probabilities_where_they_are_asked_for(borrador: Borrador, scripted: ScriptedLLM) -> None:
+    entry = json.loads(borrador("run", "--json", "--logprobs", "1", "Hello").out)
+    assert [report["token_id"] for report in entry["logprobs"]] == entry["token_ids"]
+    assert entry["logprobs"][0] == {
+        "token_id": 1,
+        "token": "The",
+        "logprob": -0.5,
+        "top": [{"token_id": 0, "token": "<end>", "logprob": None}],
+    }
+    assert "logprobs" not in json.loads(borrador("run", "--json", "Hello").out)
+
+
 def test_options_may_be_written_with_underscores(borrador: Borrador, scripted: ScriptedLLM) -> None:
     assert borrador("run", "--max_tokens", "9", "Hello").code == 0
     assert scripted.params[0].max_tokens == 9
@@ -104,6 +128,24 @@ def test_json_is_one_object_with_what_is_needed_to_repeat_the_answer(borrador: B
         (("--min-p", "inf"), "min_p"),
         (("--top-k", "-1"), "top_k"),
         (("--seed", "-1"), "seed"),
+        (("--typical-p", "0"), "typical_p"),
+        (("--repetition-penalty", "0"), "repetition_penalty"),
+        (("--presence-penalty", "3"), "presence_penalty"),
+        (("--frequency-penalty", "nan"), "frequency_penalty"),
+        (("--penalty-window", "-2"), "penalty_window"),
+        (("--logit-bias", "3"), "--logit-bias"),
+        (("--logit-bias", "a=1"), "--logit-bias"),
+        (("--logit-bias", "3=x"), "--logit-bias"),
+        (("--logit-bias", "3=101"), "logit_bias"),
+        (("--ban-token", "the"), "--ban-token"),
+        (("--ban-token", "-3"), "banned_token_ids"),
+        (("--allow-token", "1,"), "--allow-token"),
+        (("--allow-token", "1", "--ban-token", "1"), "banned"),
+        (("--stop-token", "2147483648"), "stop_token_ids"),
+        (("--min-tokens", "9", "-n", "8"), "min_tokens"),
+        (("--logprobs", "21", "--json"), "logprobs"),
+        (("--logprobs", "2"), "--json"),
+        (("--stop", "a") * 65, "stop"),
         (("--stop", ""), "stop"),
         (("--stop", "\udcff"), "stop"),
         (("-s", "\udcff"), "system message"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -10,7 +11,7 @@ from rich.console import Console
 
 from borrador.cli.output import counted, standard_output
 from borrador.cli.trace import Marks, Piece, describe_round
-from borrador.types import FinishReason, GenerationEvent, GenerationStats, SamplingParams
+from borrador.types import FinishReason, GenerationEvent, GenerationStats, SamplingParams, TokenLogprobs
 
 Show = Callable[[GenerationEvent], None]
 
@@ -22,6 +23,7 @@ class Answer:
     texts: list[str] = field(default_factory=list)
     token_ids: list[int] = field(default_factory=list)
     origins: list[str] = field(default_factory=list)
+    logprobs: list[TokenLogprobs] = field(default_factory=list)
     finish_reason: FinishReason = "cancelled"
 
     @property
@@ -32,6 +34,8 @@ class Answer:
         self.texts.append(event.text)
         self.token_ids.extend(event.token_ids)
         self.origins.extend([event.origin.value] * len(event.token_ids))
+        if event.logprobs is not None:
+            self.logprobs.append(event.logprobs)
         if event.finish_reason is not None:
             self.finish_reason = event.finish_reason
 
@@ -69,14 +73,16 @@ def describe_stats(stats: GenerationStats) -> str:
 
 
 def answer_as_json(
-    answer: Answer, stats: GenerationStats, params: SamplingParams, setup: Mapping[str, Any]
+    answer: Answer, stats: GenerationStats, params: SamplingParams, setup: Mapping[str, Any], piece: Piece
 ) -> dict[str, Any]:
-    """The answer with all that is needed to get it again."""
+    """The answer with all that is needed to get it again; tokens of log probabilities are spelt by `piece`."""
+    reports = {} if params.logprobs is None else {"logprobs": [_as_json(report, piece) for report in answer.logprobs]}
     return {
         "text": answer.text,
         "token_ids": answer.token_ids,
         "origins": answer.origins,
         "finish_reason": answer.finish_reason,
+        **reports,
         "seed": params.seed,
         "sampling": asdict(params),
         **setup,
@@ -87,3 +93,11 @@ def answer_as_json(
             "acceptance": stats.acceptance,
         },
     }
+
+
+def _as_json(report: TokenLogprobs, piece: Piece) -> dict[str, Any]:
+    def entry(token: int, logprob: float) -> dict[str, Any]:
+        # JSON has no infinity: a token that the model excludes has no log probability.
+        return {"token_id": token, "token": piece(token), "logprob": logprob if math.isfinite(logprob) else None}
+
+    return {**entry(report.token_id, report.logprob), "top": [entry(token, logprob) for token, logprob in report.top]}

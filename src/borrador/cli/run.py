@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from borrador.cli import options as opt
+from borrador.cli import token_options as tok
 from borrador.cli.answer import Answer, Show, answer_as_json, describe_stats, show_rounds, stream_text
 from borrador.cli.models import find_model
 from borrador.cli.output import encodes, error_console, print_json, print_wrapped, share_a_screen, standard_output
@@ -40,8 +41,20 @@ def run(
     top_k: opt.TopKOption = opt.SAMPLING.top_k,
     top_p: opt.TopPOption = opt.SAMPLING.top_p,
     min_p: opt.MinPOption = opt.SAMPLING.min_p,
+    typical_p: tok.TypicalPOption = opt.SAMPLING.typical_p,
+    repetition_penalty: tok.RepetitionPenaltyOption = opt.SAMPLING.repetition_penalty,
+    presence_penalty: tok.PresencePenaltyOption = opt.SAMPLING.presence_penalty,
+    frequency_penalty: tok.FrequencyPenaltyOption = opt.SAMPLING.frequency_penalty,
+    penalty_window: tok.PenaltyWindowOption = opt.SAMPLING.penalty_window,
+    logit_bias: tok.LogitBiasOption = None,
+    allow_token: tok.AllowTokenOption = None,
+    ban_token: tok.BanTokenOption = None,
     seed: opt.SeedOption = opt.SAMPLING.seed,
     stop: opt.StopOption = None,
+    stop_token: tok.StopTokenOption = None,
+    min_tokens: tok.MinTokensOption = opt.SAMPLING.min_tokens,
+    ignore_eos: tok.IgnoreEosOption = opt.SAMPLING.ignore_eos,
+    logprobs: tok.LogprobsOption = opt.SAMPLING.logprobs,
     json_schema: opt.JsonSchemaOption = None,
     regex: opt.RegexOption = None,
     grammar: opt.GrammarOption = None,
@@ -60,18 +73,28 @@ def run(
         top_k=top_k,
         top_p=top_p,
         min_p=min_p,
+        typical_p=typical_p,
+        repetition_penalty=repetition_penalty,
+        presence_penalty=presence_penalty,
+        frequency_penalty=frequency_penalty,
+        penalty_window=penalty_window,
+        logit_bias=tok.biases(logit_bias),
+        allowed_token_ids=tok.allowed_ids(allow_token),
+        banned_token_ids=tok.token_ids("--ban-token", ban_token),
         seed=seed,
         stop=tuple(stop or ()),
+        stop_token_ids=tok.token_ids("--stop-token", stop_token),
+        min_tokens=min_tokens,
         max_tokens=max_tokens,
+        ignore_eos=ignore_eos,
+        logprobs=logprobs,
         json_schema=read_schema(json_schema),
         regex=regex,
         grammar=read_shape("--grammar", grammar),
     )
     require_enforceable(params)
     config = opt.engine_config(draft, threads, context, draft_tokens)
-    if raw and system is not None:
-        raise UsageError("--system needs the chat template, and --raw turns it off", "Drop one of the two.")
-    require_utf8("the system message", system)
+    _require_agreement(raw=raw, system=system, logprobs=logprobs, json=json)
     standard_output()
     question = read_prompt(prompt)
     with open_llm(model, config, quiet=quiet) as llm:
@@ -84,6 +107,15 @@ def run(
             interrupted = _write_text(llm, request, params, rounds, quiet=quiet)
     if interrupted:
         raise KeyboardInterrupt
+
+
+def _require_agreement(*, raw: bool, system: str | None, logprobs: int | None, json: bool) -> None:
+    """Refuse options that would have no effect beside the others."""
+    if logprobs is not None and not json:
+        raise UsageError("--logprobs needs --json, and it is not given", "Add --json.")
+    if raw and system is not None:
+        raise UsageError("--system needs the chat template, and --raw turns it off", "Drop one of the two.")
+    require_utf8("the system message", system)
 
 
 def open_llm(model: str, config: EngineConfig, *, quiet: bool) -> LLM:
@@ -118,7 +150,7 @@ def _write_json(
     with llm.stream(request, params) as stream:
         interrupted = _follow(stream, answer, rounds)
         stats = stream.stats
-    print_json(answer_as_json(answer, stats, params, setup))
+    print_json(answer_as_json(answer, stats, params, setup, llm.token_text))
     return interrupted
 
 
