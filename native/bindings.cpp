@@ -207,13 +207,13 @@ void bind_engine(nb::module_& m) {
       .def_prop_ro("capacity", &KvCache::capacity)
       .def_prop_ro("pending", &KvCache::pending)
       .def("commit",
-           [](KvCache& cache, const Ints& path) {
+           [](KvCache& cache, const std::vector<int32_t>& path) {
              int32_t last = -1;
-             for (const int32_t row : as_span(path)) {
+             for (const int32_t row : path) {
                if (row <= last || size_t(row) >= cache.pending()) throw std::invalid_argument("a path must ascend within the pending rows");
                last = row;
              }
-             cache.commit(as_span(path));
+             cache.commit(path);
            },
            "path"_a)
       .def("rewind",

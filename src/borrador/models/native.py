@@ -180,7 +180,7 @@ class NativeSequence:
         return self._model.engine.hidden(len(rows.tokens) - rows.logits_from)
 
     def commit(self, path: Sequence[int]) -> None:
-        self.cache.commit(np.asarray(path, np.int32))
+        self.cache.commit(path)
 
     def rewind(self, length: int) -> None:
         self.cache.rewind(length)

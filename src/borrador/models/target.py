@@ -10,6 +10,10 @@ import numpy as np
 
 from borrador.types import Float32Array, Int32Array
 
+# Made once: after a pass over all weights nothing is in the processor's caches, and every call into NumPy counts.
+_CHAIN = np.arange(-1, 63, dtype=np.int32)
+_CHAIN.flags.writeable = False
+
 
 @dataclass(frozen=True, slots=True)
 class Rows:
@@ -32,7 +36,8 @@ class Rows:
     def chain(cls, tokens: Sequence[int], logits_from: int = 0) -> Rows:
         """Rows that follow one another after the sequence's last committed token."""
         count = len(tokens)
-        return cls(np.asarray(tokens, np.int32), np.arange(-1, count - 1, dtype=np.int32), logits_from)
+        parents = _CHAIN[:count] if count <= len(_CHAIN) else np.arange(-1, count - 1, dtype=np.int32)
+        return cls(np.array(tokens, np.int32), parents, logits_from)
 
 
 @dataclass(frozen=True, slots=True)

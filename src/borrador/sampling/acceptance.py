@@ -30,6 +30,8 @@ def accept_choices(tokens: Sequence[int], parents: Sequence[int] | None, choose:
         choose: the target's choice, given a row; asked once for each row on the path, so that rows after the first miss
             cost nothing.
     """
+    if not tokens:
+        return Verdict((), choose(0), False, 0)
     path: list[int] = []
     row = 0
     while True:
