@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pytest
-
 from borrador.bench.prompts import BenchPrompt
 from borrador.bench.report import describe_divergence, summarise
 from borrador.bench.runner import Pair
@@ -70,4 +68,11 @@ def test_nothing_to_describe_where_all_answers_are_identical() -> None:
 def test_answers_without_decoding_time_give_zero_and_no_crash() -> None:
     report = summarise((pair("qa-1", "qa", answer((), 0.0), answer((), 0.0)),))
     assert report.total.speedup == 0.0
-    assert report.acceptance == pytest.approx(0.0)
+
+
+def test_where_no_draft_token_was_tested_there_is_no_acceptance() -> None:
+    untested = summarise((pair("qa-1", "qa", answer((1, 2), 0.1), answer((1, 2), 0.1)),))
+    assert untested.acceptance is None
+    assert untested.as_json()["acceptance"] is None
+    refused = summarise((pair("qa-1", "qa", answer((1, 2), 0.1), answer((1, 2), 0.1, draft_tokens_tested=3)),))
+    assert refused.acceptance == 0.0

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Borrador
-from tests.cli.scripted_llm import ROUNDS, ScriptedLLM, make_round
+from tests.cli.scripted_llm import ROUNDS, STATS, ScriptedLLM, make_round
 
 
 @pytest.fixture
@@ -43,6 +44,16 @@ def test_table_has_a_row_for_each_task_and_one_for_all(borrador: Borrador, scrip
     assert ["all", "4", "100.0", "100.0", "1.00x"] in rows
     assert "4 of 4 answers identical" in result.out
     assert result.err == ""
+
+
+def test_acceptance_is_a_dash_where_no_draft_token_was_tested(
+    borrador: Borrador, scripted: ScriptedLLM, prompts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    untested = replace(STATS, draft_tokens_proposed=0, draft_tokens_tested=0, draft_tokens_accepted=0)
+    monkeypatch.setattr("tests.cli.scripted_llm.STATS", untested)
+    result = borrador("bench", "--prompts", prompts, "--json")
+    assert "tokens per pass, acceptance -\n" in result.out
+    assert json.loads(result.out.splitlines()[-1])["acceptance"] is None
 
 
 def test_options_limit_prompts_and_tokens(borrador: Borrador, scripted: ScriptedLLM, prompts: str) -> None:

@@ -45,7 +45,7 @@ class Report:
         total: speed over all prompts.
         per_task: speed by task, in the order in which tasks first appear.
         tokens_per_pass: committed tokens / target passes of the speculative runs.
-        acceptance: accepted / tested draft tokens.
+        acceptance: accepted / tested draft tokens; None where none was tested.
         prefill_tok_s: prompt tokens evaluated per second, over the runs that found less than half of their prompt in
             the cache. The second run of a pair finds it there.
         identical: prompts whose token ids are equal in both runs.
@@ -54,7 +54,7 @@ class Report:
     total: Speed
     per_task: dict[str, Speed]
     tokens_per_pass: float
-    acceptance: float
+    acceptance: float | None
     prefill_tok_s: float
     identical: int
 
@@ -66,7 +66,7 @@ class Report:
         return {
             **self.total.as_json(),
             "tokens_per_pass": round(self.tokens_per_pass, 4),
-            "acceptance": round(self.acceptance, 4),
+            "acceptance": None if self.acceptance is None else round(self.acceptance, 4),
             "prefill_tok_s": round(self.prefill_tok_s, 3),
             "prompts": self.prompts,
             "identical": self.identical,
@@ -82,7 +82,7 @@ def summarise(pairs: Sequence[Pair]) -> Report:
         total=Speed.of(pairs),
         per_task={task: Speed.of(members) for task, members in _by_task(pairs).items()},
         tokens_per_pass=_ratio(_tokens(speculative), sum(stats.target_passes for stats in speculative)),
-        acceptance=_ratio(sum(stats.draft_tokens_accepted for stats in speculative), tested),
+        acceptance=sum(stats.draft_tokens_accepted for stats in speculative) / tested if tested else None,
         prefill_tok_s=_prefill_speed((*speculative, *(pair.plain.stats for pair in pairs))),
         identical=sum(pair.identical for pair in pairs),
     )

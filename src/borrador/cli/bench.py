@@ -112,7 +112,8 @@ def _cells(speed: Speed) -> tuple[str, ...]:
 
 def describe_report(report: Report) -> tuple[str, str]:
     """What the table does not hold."""
+    acceptance = "-" if report.acceptance is None else f"{report.acceptance:.0%}"
     return (
-        f"{report.tokens_per_pass:.2f} tokens per pass, acceptance {report.acceptance:.0%}",
+        f"{report.tokens_per_pass:.2f} tokens per pass, acceptance {acceptance}",
         f"prefill {report.prefill_tok_s:.0f} tok/s, {report.identical} of {report.prompts} answers identical",
     )
