@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from borrador import values
 from borrador.errors import UsageError
 from borrador.structure import check_schema, check_text
+
+Acceptance = Literal["auto", "seeded", "rejection", "block"]
+ACCEPTANCE: tuple[Acceptance, ...] = ("auto", "seeded", "rejection", "block")
 
 MAX_LOGPROBS = 20
 _MAX_STOP_STRINGS = 64
@@ -41,6 +44,11 @@ class SamplingParams:
         allowed_token_ids: only these may be written; None allows all.
         banned_token_ids: these are never written.
         seed: with a seed, equal text for equal seed with any drafter; without one, a fresh draw each time.
+        acceptance: how a draft is judged at a temperature above 0; see `borrador.sampling.acceptance`. `seeded` by the
+            choices that the seed makes, `rejection` token by token, `block` as a whole; `auto` is `seeded` with a seed
+            and `block` without.
+        lenience: 1 keeps the target's distribution. Below 1, in (0, 1], drafted tokens are accepted more often than it
+            allows: a token may be up to 1 / lenience times as likely as it should be. For `rejection` without a seed.
         stop: strings that end the text; they are not part of it.
         stop_token_ids: tokens that end the answer as the model's end-of-generation tokens do; not part of it.
         min_tokens: no token ends the answer before it has this many, and stop strings are looked for only after them.
@@ -71,6 +79,8 @@ class SamplingParams:
     allowed_token_ids: Sequence[int] | None = None
     banned_token_ids: Sequence[int] = ()
     seed: int | None = None
+    acceptance: Acceptance = "auto"
+    lenience: float = 1.0
     stop: Sequence[str] = ()
     stop_token_ids: Sequence[int] = ()
     min_tokens: int = 0
@@ -94,7 +104,7 @@ class SamplingParams:
                 f"one token must be left, and of {len(self.allowed_token_ids)} allowed ones all are banned",
                 "Allow another one, or ban fewer.",
             )
-
+        self._check_acceptance()
         self._check_structure()
 
     @property
@@ -117,6 +127,24 @@ class SamplingParams:
         """True where even a token to which there is no alternative needs its row of logits: its probability is asked
         for, or it may be forbidden."""
         return self.logprobs is not None or bool(self.banned_token_ids) or self.allowed_token_ids is not None
+
+    def _check_acceptance(self) -> None:
+        rule, seed = self.acceptance, self.seed
+        if rule not in ACCEPTANCE:
+            rules = ", ".join(ACCEPTANCE)
+            raise UsageError(f"acceptance must be one of {rules}, got {rule!r:.40}", "Choose one of them.")
+        if rule == "seeded" and seed is None:
+            raise UsageError("acceptance seeded needs a seed, and there is none", "Give one, or choose another rule.")
+        if rule in ("rejection", "block") and seed is not None:
+            message = f"acceptance {rule} draws afresh each time, and there is seed {seed}"
+            raise UsageError(message, "Drop one of the two.")
+        if self.lenience < 1.0 and (self.greedy or seed is not None or rule == "block"):
+            other = "temperature 0" if self.greedy else f"acceptance {rule}" if seed is None else f"seed {seed}"
+            raise UsageError(
+                f"lenience below 1 needs rejection at a temperature above 0 without a seed, got {self.lenience:g} and"
+                f" {other}",
+                "Drop one of the two.",
+            )
 
     def _check_structure(self) -> None:
         if self.json_schema is not None:
@@ -173,6 +201,7 @@ def _checked(given: SamplingParams) -> dict[str, Any]:
         "allowed_token_ids": None if allowed is None else token_ids("allowed_token_ids", allowed),
         "banned_token_ids": token_ids("banned_token_ids", given.banned_token_ids),
         "seed": None if seed is None else integer("seed", seed, 0, 2**64 - 1),
+        "lenience": number("lenience", given.lenience, 0.0, 1.0, open_low=True),
         "stop": _stop_strings(given.stop),
         "stop_token_ids": token_ids("stop_token_ids", given.stop_token_ids),
         "min_tokens": integer("min_tokens", given.min_tokens, 0, _INT32),

@@ -15,7 +15,8 @@ OPTIONS = {
     | {"--typical-p", "--repetition-penalty", "--repeat-penalty", "--presence-penalty", "--frequency-penalty"}
     | {"--penalty-window", "--repeat-last-n", "--logit-bias", "--allow-token", "--ban-token", "--stop-token"}
     | {"--min-tokens", "--ignore-eos", "--logprobs"}
-    | {"--seed", "--stop", "--json-schema", "--regex", "--grammar", "--json", "-q", "--quiet", "--trace"},
+    | {"--seed", "--acceptance", "--lenience", "--stop", "--json-schema", "--regex", "--grammar"}
+    | {"--json", "-q", "--quiet", "--trace"},
     ("pull",): {"-q", "--quiet"},
     ("list",): {"--json"},
     ("show",): {"--json"},

@@ -97,6 +97,24 @@ def test_json_holds_log_probabilities_where_they_are_asked_for(borrador: Borrado
     assert "logprobs" not in json.loads(borrador("run", "--json", "Hello").out)
 
 
+def test_the_acceptance_rule_reaches_the_model(borrador: Borrador, scripted: ScriptedLLM) -> None:
+    assert borrador("run", "--temp", "1", "--acceptance", "rejection", "Hello").code == 0
+    assert borrador("run", "--temp", "1", "--seed", "3", "--acceptance", "seeded", "Hello").code == 0
+    assert borrador("run", "Hello").code == 0
+    assert [params.acceptance for params in scripted.params] == ["rejection", "seeded", "auto"]
+
+
+def test_lenience_is_announced_on_standard_error(borrador: Borrador, scripted: ScriptedLLM) -> None:
+    lenient = ("run", "--temp", "1", "--lenience", "0.25", "Hello")
+    result = borrador(*lenient)
+    assert (result.code, result.out) == (0, ANSWER)
+    assert result.err.startswith("note: --lenience 0.25 accepts ")
+    assert "answers may change" in result.err.splitlines()[0]
+    assert borrador(*lenient, "-q").err == ""
+    assert [params.lenience for params in scripted.params] == [0.25, 0.25]
+    assert "note" not in borrador("run", "--temp", "1", "--lenience", "1", "Hello").err
+
+
 def test_options_may_be_written_with_underscores(borrador: Borrador, scripted: ScriptedLLM) -> None:
     assert borrador("run", "--max_tokens", "9", "Hello").code == 0
     assert scripted.params[0].max_tokens == 9
@@ -146,6 +164,13 @@ def test_json_is_one_object_with_what_is_needed_to_repeat_the_answer(borrador: B
         (("--logprobs", "21", "--json"), "logprobs"),
         (("--logprobs", "2"), "--json"),
         (("--stop", "a") * 65, "stop"),
+        (("--acceptance", "sure"), "seeded, rejection, block"),
+        (("--acceptance", "seeded"), "needs a seed"),
+        (("--acceptance", "block", "--seed", "4"), "seed 4"),
+        (("--lenience", "0"), "lenience"),
+        (("--lenience", "lax"), "lax"),
+        (("--lenience", "0.5"), "temperature 0"),
+        (("--lenience", "0.5", "--temp", "1", "--acceptance", "block"), "acceptance block"),
         (("--stop", ""), "stop"),
         (("--stop", "\udcff"), "stop"),
         (("-s", "\udcff"), "system message"),

@@ -29,7 +29,21 @@ def test_the_rule_follows_from_the_sampling_parameters() -> None:
     assert isinstance(rule(SamplingParams(seed=1)), GreedyRule)
     assert isinstance(rule_for(Shaper(SamplingParams(), masks=AllAllowed())), ChoiceRule)
     assert isinstance(rule(SamplingParams(temperature=0.5, seed=1)), ChoiceRule)
-    assert isinstance(rule(SamplingParams(temperature=0.5)), BlockRule)
+    assert isinstance(rule(SamplingParams(temperature=0.5, seed=1, acceptance="seeded")), ChoiceRule)
+    assert type(rule(SamplingParams(temperature=0.5))) is BlockRule
+    assert type(rule(SamplingParams(temperature=0.5, acceptance="block"))) is BlockRule
+    assert type(rule(SamplingParams(temperature=0.5, acceptance="rejection"))) is RejectionRule
+    assert type(rule(SamplingParams(temperature=0.5, lenience=0.3))) is RejectionRule
+    assert isinstance(rule(SamplingParams(acceptance="rejection")), GreedyRule)
+
+
+def test_lenience_reaches_the_rule() -> None:
+    logits = np.tile(np.log([0.1, 0.9]).astype(np.float32), (2, 1))
+    draft = Draft(tokens=(0,), q=np.array([[0.5, 0.5]], np.float32))
+    for lenience, certain in ((0.2, True), (0.9, False)):
+        rule = rule_for(Shaper(SamplingParams(temperature=1.0, lenience=lenience)))
+        accepted = sum(len(rule.accept(logits, draft, []).path) for _ in range(200))
+        assert (accepted == 200) is certain
 
 
 def test_greedy_accepts_the_most_likely_tokens() -> None:

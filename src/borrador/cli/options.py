@@ -10,7 +10,7 @@ import typer
 from borrador.config import EngineConfig
 from borrador.errors import UsageError
 from borrador.models.catalogue import DEFAULT_MODEL
-from borrador.types import SamplingParams
+from borrador.params import ACCEPTANCE, Acceptance, SamplingParams
 
 MODEL = DEFAULT_MODEL
 SAMPLING = SamplingParams()
@@ -50,6 +50,13 @@ def parse_number(text: str | float) -> float:
         return float(text)
     except ValueError:
         raise typer.BadParameter(f"{text!r:.40} is not a number") from None
+
+
+def parse_acceptance(text: str) -> Acceptance:
+    for rule in ACCEPTANCE:
+        if text == rule:
+            return rule
+    raise typer.BadParameter(f"{text!r:.40} is not one of {', '.join(ACCEPTANCE)}")
 
 
 ModelOption = Annotated[
@@ -110,6 +117,24 @@ MinPOption = Annotated[
 SeedOption = Annotated[
     int | None,
     typer.Option("--seed", metavar="N", parser=parse_integer, help="Equal seed, equal text.  [default: a fresh draw]"),
+]
+AcceptanceOption = Annotated[
+    Acceptance,
+    typer.Option(
+        "--acceptance",
+        metavar="RULE",
+        parser=parse_acceptance,
+        help="Rule for drafts when sampling: seeded, rejection, block, or auto: seeded with a seed, else block.",
+    ),
+]
+LenienceOption = Annotated[
+    float,
+    typer.Option(
+        "--lenience",
+        metavar="L",
+        parser=parse_number,
+        help="Below 1, accept drafts up to 1/L times as often as is right: answers change.",
+    ),
 ]
 StopOption = Annotated[
     list[str] | None, typer.Option("--stop", metavar="TEXT", help="End before this text. Repeat it for several.")

@@ -50,6 +50,8 @@ def run(
     allow_token: tok.AllowTokenOption = None,
     ban_token: tok.BanTokenOption = None,
     seed: opt.SeedOption = opt.SAMPLING.seed,
+    acceptance: opt.AcceptanceOption = opt.SAMPLING.acceptance,
+    lenience: opt.LenienceOption = opt.SAMPLING.lenience,
     stop: opt.StopOption = None,
     stop_token: tok.StopTokenOption = None,
     min_tokens: tok.MinTokensOption = opt.SAMPLING.min_tokens,
@@ -82,6 +84,8 @@ def run(
         allowed_token_ids=tok.allowed_ids(allow_token),
         banned_token_ids=tok.token_ids("--ban-token", ban_token),
         seed=seed,
+        acceptance=acceptance,
+        lenience=lenience,
         stop=tuple(stop or ()),
         stop_token_ids=tok.token_ids("--stop-token", stop_token),
         min_tokens=min_tokens,
@@ -97,6 +101,8 @@ def run(
     _require_agreement(raw=raw, system=system, logprobs=logprobs, json=json)
     standard_output()
     question = read_prompt(prompt)
+    if lenience < 1.0 and not quiet:
+        _announce_lenience(lenience)
     with open_llm(model, config, quiet=quiet) as llm:
         request = question if raw else as_messages(question, system)
         rounds = [_trace_view(llm, config, params)] if trace else []
@@ -126,6 +132,11 @@ def open_llm(model: str, config: EngineConfig, *, quiet: bool) -> LLM:
     for name in (model, *(name for name in drafters if name not in BUILT_IN)):
         find_model(name, quiet=quiet)
     return load(model, config.draft, threads=config.threads, context=config.context, draft_tokens=config.draft_tokens)
+
+
+def _announce_lenience(lenience: float) -> None:
+    note = f"note: --lenience {lenience:g} accepts tokens that the model would not have written; answers may change"
+    print_wrapped(error_console(), note)
 
 
 def _write_text(llm: LLM, request: Prompt, params: SamplingParams, rounds: list[Show], *, quiet: bool) -> bool:

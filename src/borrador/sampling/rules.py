@@ -38,14 +38,19 @@ class AcceptanceRule(Protocol[Evidence]):
 
 
 def rule_for(shaper: Shaper) -> AcceptanceRule[Any]:
-    """Greedy at temperature 0, seeded with a seed, else block verification with fresh noise."""
+    """Greedy at temperature 0, seeded with a seed, else as `SamplingParams.acceptance` says, with fresh noise."""
     if shaper.params.logprobs is not None:
         return LogprobsRule(_rule_on_logits(shaper), shaper.params.logprobs)
     return GreedyRule() if shaper.takes_best else _rule_on_logits(shaper)
 
 
 def _rule_on_logits(shaper: Shaper) -> AcceptanceRule[Float32Array]:
-    return ChoiceRule(shaper) if shaper.chooses else BlockRule(shaper, FreshNoise())
+    params = shaper.params
+    if shaper.chooses:
+        return ChoiceRule(shaper)
+    if params.acceptance == "rejection" or params.lenience < 1.0:
+        return RejectionRule(shaper, FreshNoise(), params.lenience)
+    return BlockRule(shaper, FreshNoise())
 
 
 class GreedyRule:
