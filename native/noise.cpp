@@ -23,13 +23,16 @@ NoiseKey noise_key(std::uint64_t seed, std::uint64_t position) {
     return {static_cast<std::uint32_t>(keys >> 32), static_cast<std::uint32_t>(keys), state};
 }
 
-std::uint64_t noise_bits(const NoiseKey& key, std::uint32_t token) {
+std::uint32_t noise_word(const NoiseKey& key, std::uint32_t token) {
     std::uint32_t x = token + key.first;
     x = (x ^ (x >> 17)) * noise_multipliers[0] ^ key.second;
     x = (x ^ (x >> 11)) * noise_multipliers[1];
     x = (x ^ (x >> 15)) * noise_multipliers[2];
-    x ^= x >> 14;
-    return std::uint64_t{x} << 20 | output(key.state, token) >> 44;
+    return x ^ (x >> 14);
+}
+
+std::uint64_t noise_bits(const NoiseKey& key, std::uint32_t token) {
+    return std::uint64_t{noise_word(key, token)} << 20 | output(key.state, token) >> 44;
 }
 
 double uniform(const NoiseKey& key, std::uint32_t token) {

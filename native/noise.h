@@ -13,6 +13,9 @@ namespace borrador {
 // increment. The two 32-bit keys are the halves, upper first, of its output number 2^32.
 NoiseKey noise_key(std::uint64_t seed, std::uint64_t position);
 
+// The upper 32 of a token's random bits, see `noise_bits`.
+std::uint32_t noise_word(const NoiseKey& key, std::uint32_t token);
+
 // 52 random bits of a token. The upper 32 come from a hash of 32-bit words that runs in vectors: the token plus the first
 // key, and with x ^= x >> 17, x *= m0, x ^= second key, x ^= x >> 11, x *= m1, x ^= x >> 15, x *= m2, x ^= x >> 14 (the
 // three-round hash of C. Wellons, hash-prospector, with a second key put in). The lower 20 are the uppermost bits of the

@@ -78,24 +78,22 @@ Row edited(const float* logits, std::size_t size, const Shape& shape, const RowC
 class Race {
   public:
     Race(const Row& row, float largest, double temperature, const NoiseKey& key)
-        : row_(row), key_(key), largest_(largest), temperature_(temperature) {}
+        : row_(row), key_(key), largest_(largest), temperature_(temperature),
+          scale_(static_cast<float>(kLog2E / temperature)) {}
 
-    void enter(std::int32_t id) {
-        const double x = (static_cast<double>(row_.logits[id]) - static_cast<double>(largest_)) / temperature_;
-        const double score = x + gumbel(key_, static_cast<std::uint32_t>(id));
-        if (score > best_ || (score == best_ && id < leader_)) {
-            best_ = score;
-            leader_ = id;
-        }
+    // The likeliest comes first: it leaves others the least chance.
+    void enter(const TokenIds& ids) {
+        const auto holds_largest = [&](std::int32_t id) { return row_.logits[id] == largest_; };
+        enter(*std::find_if(ids.begin(), ids.end(), holds_largest));
+        for (const std::int32_t id : ids)
+            if (may_win(id)) enter(id);
     }
 
     void enter_all() {
         enter(likeliest(row_));
-        const auto scale = static_cast<float>(kLog2E / temperature_);
         std::uint32_t found = 0;
         for (std::size_t i = 0;; i += lanes) {
-            const RaceBounds bounds{largest_, scale, static_cast<float>(best_ * kLog2E)};
-            i = row_.kernels.next_contenders(row_.logits, i, row_.size, key_, bounds, &found);
+            i = row_.kernels.next_contenders(row_.logits, i, row_.size, key_, {largest_, scale_, best_log2()}, &found);
             if (i >= row_.size) return;
             for (; found; found &= found - 1) {
                 const std::size_t id = i + static_cast<std::size_t>(std::countr_zero(found));
@@ -108,10 +106,31 @@ class Race {
     std::int32_t leader() const { return leader_; }
 
   private:
+    void enter(std::int32_t id) {
+        const double x = (static_cast<double>(row_.logits[id]) - static_cast<double>(largest_)) / temperature_;
+        const double score = x + gumbel(key_, static_cast<std::uint32_t>(id));
+        if (score > best_ || (score == best_ && id < leader_)) {
+            best_ = score;
+            leader_ = id;
+        }
+    }
+
+    // As next_contenders, for one token.
+    bool may_win(std::int32_t id) const {
+        const float ahead = (row_.logits[id] - largest_) * scale_ - best_log2();
+        const float in_range = std::min(std::max(ahead, -126.0f), 125.0f);
+        const int power = static_cast<int>(in_range + 127.001f) + 1;  // of the next power of two, as floats store it
+        const auto bound = std::bit_cast<float>(static_cast<std::uint32_t>(power) << 23);
+        return static_cast<float>(~noise_word(key_, static_cast<std::uint32_t>(id)) >> 8) * 0x1p-24f <= bound;
+    }
+
+    float best_log2() const { return static_cast<float>(best_ * kLog2E); }
+
     const Row& row_;
     const NoiseKey& key_;
     float largest_;
     double temperature_;
+    float scale_;  // powers of two per logit
     double best_ = -std::numeric_limits<double>::infinity();
     std::int32_t leader_ = -1;
 };
@@ -167,11 +186,7 @@ std::int32_t pick_seeded(const float* logits, std::size_t size, const Shape& sha
     const NoiseKey key = noise_key(seed, position);
     const Remainder left = narrow(row, shape);
     Race race(row, largest_of(row, left), usable_temperature(shape), key);
-    if (left.all) {
-        race.enter_all();
-    } else {
-        for (const std::int32_t id : left.ids) race.enter(id);
-    }
+    left.all ? race.enter_all() : race.enter(left.ids);
     return race.leader();
 }
 

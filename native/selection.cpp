@@ -31,49 +31,52 @@ Mass weigh(const Row& row, const TokenIds& ids, std::vector<float>& weights) {
     return row.kernels.weigh(weights.data(), weights.size(), row.largest, 1.0f, weights.data());
 }
 
+double distance(const Row& row, double centre, std::int32_t id) {
+    return std::fabs((static_cast<double>(row.logits[id]) - static_cast<double>(row.largest)) - centre);
+}
+
+std::uint16_t bin_of(double distance) {
+    const double bin = distance * kBinsPerNat;
+    return static_cast<std::uint16_t>(bin < static_cast<double>(kLastBin) ? bin : static_cast<double>(kLastBin));
+}
+
 struct Candidate {
-    double distance;  // from the centre
+    double distance;
     float weight;
     std::int32_t id;
 
-    std::size_t bin() const {
-        const double bin = distance * kBinsPerNat;
-        return bin < static_cast<double>(kLastBin) ? static_cast<std::size_t>(bin) : kLastBin;
-    }
     bool operator<(const Candidate& other) const {
         return distance != other.distance ? distance < other.distance : id < other.id;
     }
 };
 
-std::vector<Candidate> measure(const Row& row, double centre, const TokenIds& ids) {
-    std::vector<float> weights;
-    weigh(row, ids, weights);
-    std::vector<Candidate> candidates(ids.size());
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-        const double x = static_cast<double>(row.logits[ids[i]]) - static_cast<double>(row.largest);
-        candidates[i] = {std::fabs(x - centre), weights[i], ids[i]};
-    }
-    return candidates;
-}
-
 // Cuts ids after the fewest closest ones whose mass reaches `wanted`; false where all of them do not. A histogram of the
 // mass by distance finds the bin in which the cut falls, so that only that bin is sorted.
 bool cut(const Row& row, double centre, double wanted, TokenIds& ids) {
-    std::vector<Candidate> candidates = measure(row, centre, ids);
+    std::vector<float> weights;
+    weigh(row, ids, weights);
+    std::vector<std::uint16_t> bins(ids.size());
     double mass[kLastBin + 1] = {};
-    for (const Candidate& candidate : candidates) mass[candidate.bin()] += static_cast<double>(candidate.weight);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        bins[i] = bin_of(distance(row, centre, ids[i]));
+        mass[bins[i]] += static_cast<double>(weights[i]);
+    }
     double inside = 0.0;
-    std::size_t bin = 0;
-    for (; bin <= kLastBin && inside + mass[bin] < wanted; ++bin) inside += mass[bin];
-    if (bin > kLastBin) return false;
-    const auto edge =
-        std::partition(candidates.begin(), candidates.end(), [&](const Candidate& c) { return c.bin() < bin; });
-    const auto end = std::partition(edge, candidates.end(), [&](const Candidate& c) { return c.bin() == bin; });
-    std::sort(edge, end);
-    auto last = edge;
-    for (; last != end && inside < wanted; ++last) inside += static_cast<double>(last->weight);
-    ids.resize(static_cast<std::size_t>(last - candidates.begin()));
-    std::transform(candidates.begin(), last, ids.begin(), [](const Candidate& c) { return c.id; });
+    std::size_t edge = 0;
+    for (; edge <= kLastBin && inside + mass[edge] < wanted; ++edge) inside += mass[edge];
+    if (edge > kLastBin) return false;
+    std::vector<Candidate> candidates;
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        if (bins[i] == edge) candidates.push_back({distance(row, centre, ids[i]), weights[i], ids[i]});
+        if (bins[i] < edge) ids[kept++] = ids[i];
+    }
+    std::sort(candidates.begin(), candidates.end());
+    for (auto next = candidates.begin(); next != candidates.end() && inside < wanted; ++next) {
+        inside += static_cast<double>(next->weight);
+        ids[kept++] = next->id;
+    }
+    ids.resize(kept);
     return true;
 }
 
@@ -138,7 +141,7 @@ TokenIds closest(const Row& row, double centre, double wanted, TokenIds&& ids) {
 // Tokens within a radius are all those above a floor, if the radius reaches up to the largest logit.
 TokenIds closest(const Row& row, double centre, double wanted) {
     const double radius = std::max(8.0, 2.0 - centre);
-    for (const double wider : {0.0, 6.0}) {
+    for (const double wider : {0.0, 3.0, 6.0, 12.0}) {
         TokenIds ids = at_least(row, row.largest + static_cast<float>(centre - radius - wider));
         if (cut(row, centre, wanted, ids)) return ids;
     }
