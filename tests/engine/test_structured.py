@@ -214,3 +214,24 @@ def test_a_shape_that_cannot_be_enforced_is_refused_before_anything_starts() -> 
     target = llm._sequence.target
     assert isinstance(target, ScriptedTarget)
     assert target.passes == []
+
+
+@pytest.mark.parametrize("choice", CHOICES.values(), ids=CHOICES)
+def test_tokens_without_alternative_have_log_probabilities_too(choice: dict[str, Any]) -> None:
+    llm = scripted_llm(ScriptedModel(VOCABULARY, seed=1), LookupDrafter())
+    shape = SHAPES["often forced"]
+    params = SamplingParams(**shape, **choice, repetition_penalty=1.3, logprobs=1, max_tokens=20)
+    plain, drafted = llm.generate("abc", params, speculate=False), llm.generate("abc", params)
+    assert drafted.token_ids == plain.token_ids
+    assert drafted.logprobs == plain.logprobs
+    assert drafted.logprobs is not None
+    assert [report.token_id for report in drafted.logprobs] == list(drafted.token_ids)
+
+
+def test_banned_tokens_are_banned_inside_a_shape() -> None:
+    llm = scripted_llm(ScriptedModel(VOCABULARY, seed=1), LookupDrafter())
+    answer = llm.generate("abc", SamplingParams(regex="[abc]{6}", banned_token_ids=ids("ac")))
+    assert answer.text == "bbbbbb"
+    with pytest.raises(UsageError, match="one token must be left to choose, and none is at position 3"):
+        llm.generate("abc", SamplingParams(regex="a{6}", banned_token_ids=ids("a")))
+    assert llm.generate("abc", SamplingParams(regex="a{6}")).text == "aaaaaa"
