@@ -1,20 +1,45 @@
-// Keys and values of one sequence, in half precision.
+// Keys and values of one sequence, in 16-bit integers with one unit for each token and head.
 //
 // A slot holds one token. The first `length` slots are committed, slot = position; the slots behind them belong to the
-// rows of the last pass. For each layer and head the keys of sixteen slots form a block, transposed so that one load
-// serves sixteen scores; values stay row by row, padded to whole vectors:
-//   keys    [layer][head][slot / 16][dimension][slot % 16]
-//   values  [layer][head][slot][dimension, padded to sixteen]
+// rows of the last pass. Slots are kept in chunks, as attention takes them, so that memory fills up from its beginning and
+// large pages serve short sequences too. Integers stand in pairs, as the dot products take them: a chunk's keys of sixteen
+// slots form a block, transposed so that one load serves sixteen scores; values are paired with the neighbouring slot's,
+// so that one load serves sixteen dimensions:
+//   [chunk][layer][head]
+//     keys         [slot / 16][dimension / 2][slot % 16][dimension % 2]    dimensions padded to four
+//     values       [slot / 2][dimension][slot % 2]                         dimensions padded to sixteen
+//     key units    [slot]                                                  a number is its integer times the unit
+//     value units  [slot]
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "kernels/kernels.h"
 #include "memory.h"
 #include "packed.h"
 
 namespace borrador {
+
+// One head's part of a chunk, or of a copy of some slots.
+struct KvView {
+  int16_t *keys = nullptr, *values = nullptr;
+  float *key_units = nullptr, *value_units = nullptr;
+  size_t key_stride = 0, value_stride = 0;  // integers of a slot
+
+  // What begins at a slot, which is a multiple of sixteen.
+  KvView from(size_t slot) const {
+    return {keys + slot * key_stride, values + slot * value_stride, key_units + slot, value_units + slot, key_stride, value_stride};
+  }
+  // Where a slot's first pair of a key is; the next ones follow at intervals of sixteen pairs.
+  int16_t* key(size_t slot) const { return keys + slot / lanes * lanes * key_stride + slot % lanes * 2; }
+  // Where the first integer of a slot's value is; the next ones follow at intervals of two.
+  int16_t* value(size_t slot) const { return values + slot / 2 * 2 * value_stride + slot % 2; }
+
+  // Makes `to_slot` of another view of the same strides equal to `slot`.
+  void copy_slot(size_t slot, const KvView& to, size_t to_slot) const;
+};
 
 class KvCache {
  public:
@@ -24,13 +49,18 @@ class KvCache {
   size_t capacity() const { return capacity_; }
   size_t pending() const { return pending_; }
   size_t head_dim() const { return head_dim_; }
-
-  uint16_t* keys(size_t layer, size_t head) { return keys_.as<uint16_t>() + (layer * heads_ + head) * padded_ * head_dim_; }
-  uint16_t* values(size_t layer, size_t head) { return values_.as<uint16_t>() + (layer * heads_ + head) * padded_ * value_stride_; }
+  size_t key_stride() const { return key_stride_; }
   size_t value_stride() const { return value_stride_; }
 
-  // Writes one head's key and value of a slot.
-  void store(size_t layer, size_t head, size_t slot, const uint16_t* key, const uint16_t* value);
+  // Integers of a key, padded to whole pairs of pairs.
+  static size_t padded_key(size_t head_dim) { return (head_dim + 3) / 4 * 4; }
+  static size_t padded_value(size_t head_dim) { return (head_dim + lanes - 1) / lanes * lanes; }
+
+  // Slots of one chunk, counted from its begin.
+  KvView view(size_t layer, size_t head, size_t chunk) const;
+
+  // Writes one head's key and value of a slot, head_dim integers each.
+  void store(size_t layer, size_t head, size_t slot, const int16_t* key, float key_unit, const int16_t* value, float value_unit);
 
   // Makes the rows of a pass pending: slots length .. length + rows.
   void begin_pass(size_t rows) { pending_ = rows; }
@@ -42,9 +72,9 @@ class KvCache {
  private:
   void move_slot(size_t from, size_t to);
 
-  size_t layers_, heads_, head_dim_, value_stride_, capacity_, padded_;
+  size_t layers_, heads_, head_dim_, key_stride_, value_stride_, capacity_;
   size_t length_ = 0, pending_ = 0;
-  PageBuffer keys_, values_;
+  PageBuffer chunks_;
 };
 
 }  // namespace borrador

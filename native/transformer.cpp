@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <stdexcept>
 
@@ -46,6 +47,8 @@ Transformer::Transformer(const ModelShape& shape, size_t arena_bytes, size_t thr
   normed_ = floats(slice_limit * width);
   delta_ = floats(slice_limit * width);
   query_ = floats(slice_limit * queries);
+  query_integers_ = PageBuffer(slice_limit * shape.heads * KvCache::padded_key(shape.head_dim) * sizeof(int16_t), PageBuffer::Pages::normal);
+  query_units_ = floats(slice_limit * shape.heads);
   attended_ = floats(slice_limit * queries);
   key_ = floats(slice_limit * keys);
   value_ = floats(slice_limit * keys);
@@ -184,12 +187,13 @@ void Transformer::position_head(float* head, const std::vector<float>& norm, con
 
 void Transformer::attend_rows(size_t index) {
   const AttentionShape shape{index, shape_.heads, shape_.kv_heads, shape_.head_dim, shape_.layers[index].window, shape_.attention_soft_cap};
-  const size_t heads = shape_.kv_heads, query_stride = layers_[index].query.padded_rows(), width = shape_.heads * shape_.head_dim;
+  const size_t heads = shape_.kv_heads, width = shape_.heads * shape_.head_dim;
+  const Queries queries{query_integers_.as<int16_t>(), query_units_.as<float>(), slice_rows_};
   std::vector<TileAttention>& tiles = tile_attentions_;
   tiles.clear();
   for (const RowTile& tile : tiles_)
-    tiles.emplace_back(kernels_, shape, views_.data() + slice_begin_ + tile.begin, tile.end - tile.begin,
-                       query_.as<float>() + tile.begin * query_stride, query_stride, attended_.as<float>() + tile.begin * width);
+    tiles.emplace_back(kernels_, shape, views_.data() + slice_begin_ + tile.begin, tile.end - tile.begin, queries, tile.begin,
+                       attended_.as<float>() + tile.begin * width);
   const bool ahead = longest_past_ >= long_past && tiles.size() * heads < fair_items * threads() && plan_ahead();
   if (ahead)
     threads_->pool.for_range(ahead_items_.size(), 1, [&](size_t from, size_t to, size_t thread) {
@@ -247,7 +251,9 @@ void Transformer::position_query(size_t index, size_t head, size_t row) {
   float* query = query_.as<float>() + row * layer.query.padded_rows() + head * dims;
   if (!layer.query_bias.empty()) kernels_.add(query, layer.query_bias.data() + head * dims, dims);
   position_head(query, layer.query_norm, rope_table_of(index, row));
-  for (size_t d = 0; d < dims; ++d) query[d] *= shape_.attention_scale;
+  const size_t shared = shape_.heads / shape_.kv_heads, at = (head / shared * slice_rows_ + row) * shared + head % shared;
+  const float unit = kernels_.to_int16(query, dims, most_key, most_key_norm, query_integers_.as<int16_t>() + at * KvCache::padded_key(dims));
+  query_units_.as<float>()[at] = unit * shape_.attention_scale;
 }
 
 // Key and value of one head and row go into the cache.
@@ -259,11 +265,11 @@ void Transformer::position_key_value(size_t index, size_t head, size_t row) {
   if (!layer.key_bias.empty()) kernels_.add(key, layer.key_bias.data() + head * dims, dims);
   if (!layer.value_bias.empty()) kernels_.add(value, layer.value_bias.data() + head * dims, dims);
   position_head(key, layer.key_norm, rope_table_of(index, row));
-  uint16_t half_key[most_head_dim], half_value[most_head_dim];
-  kernels_.to_half(key, dims, half_key);
-  kernels_.to_half(value, dims, half_value);
+  int16_t keys[most_head_dim], values[most_head_dim];
+  const float key_unit = kernels_.to_int16(key, dims, most_key, most_key_norm, keys);
+  const float value_unit = kernels_.to_int16(value, dims, most_value, std::numeric_limits<float>::infinity(), values);
   const RowView& view = views_[slice_begin_ + row];
-  view.cache->store(index, head, view.slot, half_key, half_value);
+  view.cache->store(index, head, view.slot, keys, key_unit, values, value_unit);
 }
 
 // Calls body(tile, first, last) for pieces of the groups of activations of `columns`, for all tiles of rows.

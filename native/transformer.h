@@ -200,7 +200,7 @@ class Transformer {
   size_t slice_begin_ = 0, slice_rows_ = 0, longest_past_ = 0;
   // The norm of a block's output that lies in delta_ and that state_ has not taken up yet; null where there is none.
   const std::vector<float>* pending_norm_ = nullptr;
-  PageBuffer state_, normed_, query_, key_, value_, attended_, delta_, gate_, up_, mixed_, activations_, rope_;
+  PageBuffer state_, normed_, query_, query_integers_, query_units_, key_, value_, attended_, delta_, gate_, up_, mixed_, activations_, rope_;
   std::vector<float> logits_, hidden_;
   BestTokens best_;
 

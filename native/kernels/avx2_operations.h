@@ -19,7 +19,7 @@ struct Avx2 {
   using U8 = Pair;
   using I32 = Pair;
   using F32 = FloatPair;
-  static constexpr int tile_rows = 4, accumulators = 4;
+  static constexpr int tile_rows = 4, dot_sums = 4;
   static constexpr bool wide_takes_offset = true;
 
   static void prefetch(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1); }
@@ -107,10 +107,6 @@ struct Avx2 {
     _mm256_storeu_ps(p, a.low);
     _mm256_storeu_ps(p + 8, a.high);
   }
-  static void store_f16(uint16_t* p, F32 a) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(a.low, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(p + 8), _mm256_cvtps_ph(a.high, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-  }
   static F32 to_f32(I32 a) { return {_mm256_cvtepi32_ps(a.low), _mm256_cvtepi32_ps(a.high)}; }
   static I32 round(F32 a) { return {_mm256_cvtps_epi32(a.low), _mm256_cvtps_epi32(a.high)}; }
   static void store_i8(int8_t* p, I32 a) {
@@ -148,6 +144,26 @@ struct Avx2 {
   }
   static F32 fma(F32 a, F32 b, F32 c) { return {_mm256_fmadd_ps(a.low, b.low, c.low), _mm256_fmadd_ps(a.high, b.high, c.high)}; }
   static F32 negative_fma(F32 a, F32 b, F32 c) { return {_mm256_fnmadd_ps(a.low, b.low, c.low), _mm256_fnmadd_ps(a.high, b.high, c.high)}; }
+
+  // Attention's integers.
+  using I16 = Pair;
+  static I16 load_i16(const int16_t* p) { return {load_half(p), load_half(p + 16)}; }
+  static I16 broadcast_pair(const int16_t* p) {
+    int32_t pair;
+    std::memcpy(&pair, p, 4);
+    return {_mm256_set1_epi32(pair), _mm256_set1_epi32(pair)};
+  }
+  static I32 dot2(I32 sum, I16 a, I16 b) {
+    return {_mm256_add_epi32(sum.low, _mm256_madd_epi16(a.low, b.low)), _mm256_add_epi32(sum.high, _mm256_madd_epi16(a.high, b.high))};
+  }
+  static I32 load_i32(const int32_t* p) { return {load_half(p), load_half(p + 8)}; }
+  static void store_i32(int32_t* p, I32 a) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a.low);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 8), a.high);
+  }
+  static void store_i16(int16_t* p, I32 a) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute4x64_epi64(_mm256_packs_epi32(a.low, a.high), 0xd8));
+  }
 };
 
 }  // namespace

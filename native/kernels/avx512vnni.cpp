@@ -2,6 +2,7 @@
 #include <immintrin.h>
 
 #include "body.h"
+#include "winograd_dots.h"
 
 namespace borrador {
 namespace {
@@ -10,7 +11,7 @@ struct Avx512Vnni {
   using U8 = __m512i;
   using I32 = __m512i;
   using F32 = __m512;
-  static constexpr int tile_rows = 8, accumulators = 16;
+  static constexpr int tile_rows = 8, dot_sums = 16;
   static constexpr bool wide_takes_offset = false;
 
   static void prefetch(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1); }
@@ -60,9 +61,6 @@ struct Avx512Vnni {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))), 16));
   }
   static void store(float* p, F32 a) { _mm512_storeu_ps(p, a); }
-  static void store_f16(uint16_t* p, F32 a) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-  }
   static F32 to_f32(I32 a) { return _mm512_cvtepi32_ps(a); }
   static I32 round(F32 a) { return _mm512_cvtps_epi32(a); }
   static void store_i8(int8_t* p, I32 a) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtsepi32_epi8(a)); }
@@ -80,12 +78,41 @@ struct Avx512Vnni {
   static F32 abs(F32 a) { return _mm512_abs_ps(a); }
   static F32 fma(F32 a, F32 b, F32 c) { return _mm512_fmadd_ps(a, b, c); }
   static F32 negative_fma(F32 a, F32 b, F32 c) { return _mm512_fnmadd_ps(a, b, c); }
+
+  // Attention's integers.
+  using I16 = __m512i;
+  static I16 load_i16(const int16_t* p) { return _mm512_loadu_si512(p); }
+  static I16 broadcast_pair(const int16_t* p) {
+    int32_t pair;
+    std::memcpy(&pair, p, 4);
+    return _mm512_set1_epi32(pair);
+  }
+  static I16 add_i16(I16 a, I16 b) { return _mm512_add_epi16(a, b); }
+  // Neighbouring pairs change places; the later of the two becomes 0.
+  static I16 next_pair(I16 a) { return _mm512_maskz_shuffle_epi32(0x5555, a, _MM_PERM_CDAB); }
+  static I32 dot2(I32 sum, I16 a, I16 b) {
+#ifdef __GNUC__  // which copies the sum around the built-in function, at times through memory
+    asm("vpdpwssd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+    return sum;
+#else
+    return _mm512_dpwssd_epi32(sum, a, b);
+#endif
+  }
+  static I32 set_i32(int32_t value) { return _mm512_set1_epi32(value); }
+  static I32 sub_i32(I32 a, I32 b) { return _mm512_sub_epi32(a, b); }
+  static I32 load_i32(const int32_t* p) { return _mm512_loadu_si512(p); }
+  static void store_i32(int32_t* p, I32 a) { _mm512_storeu_si512(p, a); }
+  static void store_i16(int16_t* p, I32 a) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtsepi32_epi16(a)); }
 };
 
 }  // namespace
 
 const KernelTable& avx512vnni_kernels() {
-  static constexpr KernelTable table = kernel_table<Avx512Vnni>("avx512vnni");
+  static constexpr KernelTable table = [] {
+    KernelTable own = kernel_table<Avx512Vnni>("avx512vnni");
+    own.dots = winograd_dots<Avx512Vnni>;
+    return own;
+  }();
   return table;
 }
 

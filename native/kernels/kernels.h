@@ -28,6 +28,40 @@ struct RaceBounds {
 
 inline constexpr size_t vocabulary_block = 64;
 
+// Positions whose softmax is taken together, and folded into what came before.
+inline constexpr size_t attention_chunk = 256;
+
+// Bounds of attention's integers. A sum of products of a query and a key is at most the product of their norms, rounding
+// errors included, for heads of up to 1024 elements (Cauchy and Schwarz); one of weights and values at most the sum of the
+// weights times the largest value. Both stay below 2^31. Sums of two integers, of which kernels may make use, fit 16 bits.
+inline constexpr float most_key = 16383, most_key_norm = 46300;  // of queries too
+inline constexpr float most_value = 8191;
+inline constexpr float most_weight = 16383, most_weight_sum = 262000;
+inline constexpr float least_weight_unit = 1e-30f;  // its inverse is finite
+
+// How the terms of integer dot products lie, in units of int16.
+struct DotTerms {
+  size_t pairs;  // of terms, even
+  size_t stride, block_stride, factor_stride;
+  // Memory that is read next: kernels may fetch it while they compute.
+  const int16_t* next = nullptr;
+  size_t next_bytes = 0;
+};
+
+// The positions of a chunk, as one query vector sees them.
+struct ChunkScores {
+  const int32_t* dots;                   // [padded]
+  const float *key_units, *value_units;  // [padded]
+  float query_unit, soft_cap;            // for scores in base 2; soft_cap 0: none
+  size_t begin, end, padded;             // positions [begin, end) are seen, at least one
+};
+
+// What comes out: sum of 2^(score - maximum), and what the weights count. A weight is round(2^(score - maximum) *
+// value_unit / unit), 0 where a position is not seen.
+struct ChunkWeights {
+  float maximum, sum, unit;
+};
+
 struct KernelTable {
   const char* name;
   // Rows that share one sweep over the weights. Activations are laid out in tiles of this many rows; the last tile
@@ -53,16 +87,21 @@ struct KernelTable {
   // x = cap * tanh(x / cap).
   void (*soft_cap)(float* x, size_t count, float cap);
 
-  // One step of attention: out[i][b*16 + lane] (+)= sum over t of matrix[b * block_stride + t * stride + lane] * factor[i][t],
-  // t in order, for i < vectors and b < blocks. Half-precision matrix.
-  void (*mix)(const uint16_t* matrix, size_t stride, size_t block_stride, size_t blocks, size_t terms, const float* factor,
-              size_t factor_stride, size_t vectors, float* out, size_t out_stride, bool accumulate);
-  // Replaces scores[begin, end) by exp(score - maximum), the other scores[0, padded) by 0; returns maximum and sum.
-  void (*softmax_chunk)(float* scores, size_t begin, size_t end, size_t padded, float* maximum, float* sum);
+  // The products of attention, exact in integers: out[i * out_stride + 16 * b + lane] (+)= sum over t < pairs of
+  // row[2 * lane] * factor[2 * t] + row[2 * lane + 1] * factor[2 * t + 1] with row = matrix + b * block_stride + t * stride and
+  // factor = factors + i * factor_stride, for i < vectors and b < blocks. The bounds below keep sums within 32 bits; sums of
+  // damaged numbers wrap around.
+  void (*dots)(const DotTerms& terms, const int16_t* matrix, size_t blocks, const int16_t* factors, size_t vectors, int32_t* out,
+               size_t out_stride, bool accumulate);
+  // out = dots * unit, for whole vectors.
+  void (*scale_dots)(const int32_t* dots, float unit, size_t count, float* out);
+  // Rounds x to multiples of the unit that it returns: the least one for which no integer is above `most` in magnitude and
+  // their norm is at most `most_norm`, up to rounding.
+  float (*to_int16)(const float* x, size_t count, float most, float most_norm, int16_t* out);
+  // The softmax of a chunk's scores, in base 2, for one vector.
+  ChunkWeights (*weigh_chunk)(const ChunkScores& chunk, int16_t* weights);
   // Folds a chunk (maximum, sum, out) into a running state: both are rescaled to the larger maximum and added.
   void (*fold_chunk)(float* state_maximum, float* state_sum, float* state_out, float maximum, float sum, const float* out, size_t count);
-  // Half-precision copy, finite values beyond the range saturate.
-  void (*to_half)(const float* x, size_t count, uint16_t* out);
 
   // The largest of x, not-a-numbers left out; minus infinity where there is nothing else.
   float (*largest)(const float* x, size_t count);

@@ -24,7 +24,7 @@ struct Neon {
   using U8 = Four<uint8x16_t>;
   using I32 = Four<int32x4_t>;
   using F32 = Four<float32x4_t>;
-  static constexpr int tile_rows = 4, accumulators = 4;
+  static constexpr int tile_rows = 4, dot_sums = 4;
   static constexpr bool wide_takes_offset = true;
 
   static void prefetch(const uint8_t* p) {
@@ -116,13 +116,6 @@ struct Neon {
     vst1q_f32(p + 8, x.c);
     vst1q_f32(p + 12, x.d);
   }
-  static void store_f16(uint16_t* p, F32 x) {
-    const auto halves = each([](auto f) { return vreinterpret_u16_f16(vcvt_f16_f32(f)); }, x);
-    vst1_u16(p, halves.a);
-    vst1_u16(p + 4, halves.b);
-    vst1_u16(p + 8, halves.c);
-    vst1_u16(p + 12, halves.d);
-  }
   static F32 to_f32(I32 x) { return each([](auto p) { return vcvtq_f32_s32(p); }, x); }
   // To nearest even. What does not fit becomes the least integer, as on x86, rather than the nearest one.
   static I32 round(F32 x) {
@@ -156,6 +149,34 @@ struct Neon {
   static F32 abs(F32 x) { return each([](auto p) { return vabsq_f32(p); }, x); }
   static F32 fma(F32 x, F32 y, F32 z) { return each([](auto p, auto q, auto r) { return vfmaq_f32(r, p, q); }, x, y, z); }
   static F32 negative_fma(F32 x, F32 y, F32 z) { return each([](auto p, auto q, auto r) { return vfmsq_f32(r, p, q); }, x, y, z); }
+
+  // Attention's integers.
+  using I16 = Four<int16x8_t>;
+  static I16 load_i16(const int16_t* p) { return {vld1q_s16(p), vld1q_s16(p + 8), vld1q_s16(p + 16), vld1q_s16(p + 24)}; }
+  static I16 broadcast_pair(const int16_t* p) {
+    int32_t pair;
+    std::memcpy(&pair, p, 4);
+    return same(vreinterpretq_s16_s32(vdupq_n_s32(pair)));
+  }
+  static I32 dot2(I32 sum, I16 x, I16 y) {
+    return each(
+        [](auto s, auto p, auto q) {
+          const int32x4_t low = vmull_s16(vget_low_s16(p), vget_low_s16(q)), high = vmull_s16(vget_high_s16(p), vget_high_s16(q));
+          return vaddq_s32(s, vpaddq_s32(low, high));
+        },
+        sum, x, y);
+  }
+  static I32 load_i32(const int32_t* p) { return {vld1q_s32(p), vld1q_s32(p + 4), vld1q_s32(p + 8), vld1q_s32(p + 12)}; }
+  static void store_i32(int32_t* p, I32 x) {
+    vst1q_s32(p, x.a);
+    vst1q_s32(p + 4, x.b);
+    vst1q_s32(p + 8, x.c);
+    vst1q_s32(p + 12, x.d);
+  }
+  static void store_i16(int16_t* p, I32 x) {
+    vst1q_s16(p, vcombine_s16(vqmovn_s32(x.a), vqmovn_s32(x.b)));
+    vst1q_s16(p + 8, vcombine_s16(vqmovn_s32(x.c), vqmovn_s32(x.d)));
+  }
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ struct Portable {
   using U8 = Lanes<uint8_t, 64>;
   using I32 = Lanes<int32_t, lanes>;
   using F32 = Lanes<float, lanes>;
-  static constexpr int tile_rows = 4, accumulators = 4;
+  static constexpr int tile_rows = 4, dot_sums = 4;
   static constexpr bool wide_takes_offset = false;
 
   static void prefetch(const uint8_t*) {}
@@ -68,9 +68,6 @@ struct Portable {
   static F32 load_f16(const uint16_t* p) { return F32::make([&](size_t i) { return f16_to_f32(p[i]); }); }
   static F32 load_bf16(const uint16_t* p) { return F32::make([&](size_t i) { return bf16_to_f32(p[i]); }); }
   static void store(float* p, F32 a) { std::copy(a.value, a.value + lanes, p); }
-  static void store_f16(uint16_t* p, F32 a) {
-    for (size_t i = 0; i < lanes; ++i) p[i] = f32_to_f16(a.value[i]);
-  }
   static F32 to_f32(I32 a) { return F32::make([&](size_t i) { return float(a.value[i]); }); }
   // Not-a-number becomes the least integer, as x86 does, rather than undefined behaviour.
   static I32 round(F32 a) {
@@ -101,6 +98,20 @@ struct Portable {
   static F32 abs(F32 a) { return F32::make([&](size_t i) { return std::fabs(a.value[i]); }); }
   static F32 fma(F32 a, F32 b, F32 c) { return F32::make([&](size_t i) { return std::fma(a.value[i], b.value[i], c.value[i]); }); }
   static F32 negative_fma(F32 a, F32 b, F32 c) { return F32::make([&](size_t i) { return std::fma(-a.value[i], b.value[i], c.value[i]); }); }
+
+  // Attention's integers.
+  using I16 = Lanes<int16_t, 2 * lanes>;
+  static I16 load_i16(const int16_t* p) { return I16::make([&](size_t i) { return p[i]; }); }
+  static I16 broadcast_pair(const int16_t* p) { return I16::make([&](size_t i) { return p[i % 2]; }); }
+  static I32 dot2(I32 sum, I16 a, I16 b) {
+    const auto product = [&](size_t i) { return uint32_t(a.value[i] * b.value[i]); };  // unsigned sums may wrap around
+    return I32::make([&](size_t i) { return int32_t(uint32_t(sum.value[i]) + product(2 * i) + product(2 * i + 1)); });
+  }
+  static I32 load_i32(const int32_t* p) { return I32::make([&](size_t i) { return p[i]; }); }
+  static void store_i32(int32_t* p, I32 a) { std::copy(a.value, a.value + lanes, p); }
+  static void store_i16(int16_t* p, I32 a) {
+    for (size_t i = 0; i < lanes; ++i) p[i] = int16_t(std::clamp(a.value[i], -32768, 32767));
+  }
 };
 
 }  // namespace

@@ -160,15 +160,5 @@ void soft_cap(float* x, size_t count, float cap) {
   }
 }
 
-template <class S>
-void to_half(const float* x, size_t count, uint16_t* out) {
-  const auto most = S::set(65504.0f), least = S::set(-65504.0f);
-  for (size_t i = 0; i < count; i += lanes) {
-    uint16_t half[lanes];
-    S::store_f16(half, S::min(S::max(load_some<S>(x + i, count - i), least), most));
-    std::memcpy(out + i, half, std::min(lanes, count - i) * sizeof(uint16_t));
-  }
-}
-
 }  // namespace
 }  // namespace borrador

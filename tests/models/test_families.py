@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import transformers
-from tests.families import HALF_CACHE, transformers_logits
+from tests.families import INTEGER_CACHE, transformers_logits
 from tests.reference import kl_divergence
 from tests.tiny_gguf import write_tiny_model
 
@@ -24,7 +24,7 @@ SIZES: dict[str, Any] = {"width": 64, "ffn": 96, "heads": 4, "kv_heads": 2, "tok
 SAME_SIZES: dict[str, Any] = {
     "hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_key_value_heads": 2,
     "vocab_size": 320, "rms_norm_eps": 1e-5, "max_position_embeddings": 512,
-    "bos_token_id": None, "eos_token_id": None, "pad_token_id": None, "attn_implementation": HALF_CACHE,
+    "bos_token_id": None, "eos_token_id": None, "pad_token_id": None, "attn_implementation": INTEGER_CACHE,
     "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
 }  # fmt: skip
 

@@ -79,8 +79,20 @@ def test_logits_of_float_models_are_those_of_the_reference(
     path = write_tiny_model(tmp_path / "tiny.gguf", architecture, format=stored_as, tied=tied)
     found = all_logits(NativeModel.load(path), chunk=300)
     expected = reference_logits(path, TOKENS)
-    # Keys and values are kept in half precision; everything else is float32.
+    # Queries, keys, values and attention's weights are 16-bit integers; everything else is float32.
     assert np.abs(found - expected).max() < 2e-3 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("shape", [{"heads": 4, "kv_heads": 1}, {"heads": 3, "kv_heads": 3, "width": 96}], ids=str)
+def test_attention_over_thousands_of_positions_is_that_of_the_reference(tmp_path: Path, shape: dict[str, int]) -> None:
+    path = write_tiny_model(tmp_path / "tiny.gguf", "llama", format=TensorFormat.F32, layers=1, **shape)
+    tokens = [int(token) for token in np.random.default_rng(11).integers(0, 320, 4300)]
+    sequence = NativeModel.load(path, threads=2).open(len(tokens))
+    sequence.forward(Rows.chain(tokens[:4290], logits_from=4290))
+    sequence.commit(range(4290))
+    found = sequence.forward(Rows.chain(tokens[4290:]))
+    expected = reference_logits(path, tokens)[4290:]
+    assert np.abs(found - expected).max() < 1e-3 * np.abs(expected).max()
 
 
 @pytest.mark.parametrize("stored_as", [f for f in TensorFormat if f.block_size > 1], ids=lambda f: f.name)
