@@ -62,7 +62,8 @@ class Draft:
             then accepted less often.
         drafter: the name of the drafter that proposed it.
         confidence: per token the drafter's own belief, from 0 to 1, that it is right if those before it are; empty
-            where it has none. It need not be calibrated: how often a belief comes true is learnt.
+            where it has none. It need not be calibrated: how often a belief comes true is learnt. 1 is for tokens to
+            which there is no alternative.
     """
 
     tokens: tuple[int, ...] = ()

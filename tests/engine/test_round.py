@@ -324,9 +324,9 @@ def test_an_error_at_any_step_leaves_everything_as_before_the_round(step: str, e
     }[step]
     working = getattr(owner, step)
 
-    def failing(*arguments: Any) -> Any:
+    def failing(*arguments: Any, **options: Any) -> Any:
         if step in ("commit", "forward"):
-            working(*arguments)
+            working(*arguments, **options)
         raise error
 
     setattr(owner, step, failing)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.sampling.masks import NothingForced
 
 from borrador.errors import ModelError
 from borrador.models.scripted import ScriptedModel
@@ -16,7 +17,7 @@ def make_logits(rows: int, size: int = 8) -> np.ndarray[tuple[int, int], np.dtyp
     return np.random.default_rng(rows).normal(size=(rows, size)).astype(np.float32)
 
 
-class AllAllowed:
+class AllAllowed(NothingForced):
     def mask(self, history: History, /) -> None:
         return None
 
@@ -144,7 +145,7 @@ def test_a_tree_of_drawn_tokens_is_judged_by_the_laws_of_its_parents() -> None:
     assert rule.accept(logits, draft, []) == Verdict((1, 2), 2, True, 2)
 
 
-class Watching:
+class Watching(NothingForced):
     """Allows everything, and remembers for which tokens before a row it was asked."""
 
     def __init__(self) -> None:

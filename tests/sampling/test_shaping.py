@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.sampling.masks import NothingForced
 
 from borrador import _native
 from borrador.errors import ModelError, UsageError
@@ -349,7 +350,7 @@ def test_writing_a_distribution_fills_in_zeros() -> None:
     assert dense.tolist() == [*whole.probabilities.tolist(), 0.0, 0.0]
 
 
-class EveryThird:
+class EveryThird(NothingForced):
     """Allows tokens 0, 3, 6 and so on, but only below the path (1, 2)."""
 
     def __init__(self, size: int) -> None:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from borrador.draft.protocol import GoOn, Price, always
+from borrador.draft.protocol import CERTAIN, GoOn, Price, always, believed
 from borrador.models.prefix import CachedSequence, common_prefix, prefill
 from borrador.models.target import Model, Rows, Target
 from borrador.sampling.noise import FreshNoise, Noise
-from borrador.sampling.shaping import History, Shaper, first_of, probability, probability_of_first
+from borrador.sampling.shaping import History, Shaper, first_of, probability_of_first
 from borrador.types import Draft, Float32Array
 
 _READING_ROWS = 32
@@ -76,6 +76,7 @@ class ModelDraftSession:
 
     Tokens are chosen as the target chooses: greedily, or with a seed by the same seeded noise. Without a seed they are
     drawn from the draft model's own shaped distribution, which the draft records as its q (valid until the next one).
+    Tokens that a grammar leaves no choice about cost no step of their own.
     """
 
     def __init__(
@@ -98,20 +99,27 @@ class ModelDraftSession:
         q = self._laws(budget)
         tokens: list[int] = []
         confidence: list[float] = []
+        forced: Sequence[int] = ()
         while True:
-            count = len(tokens)
-            token, belief = self._next(unread, History(context, tokens), None if q is None else q[count])
+            law_out = None if q is None else q[len(tokens)]
+            if forced:
+                token, belief = _certain(forced[0], law_out)
+                forced = forced[1:]
+            else:
+                token, belief = self._next(unread, History(context, tokens), law_out)
+                unread = []
             tokens.append(token)
             confidence.append(belief)
-            if not go_on(belief) or len(tokens) == budget or token in self._drafter.end_ids:
+            history = History(context, tokens)
+            if not go_on(belief) or len(tokens) == budget or self._ends(history):
                 return Draft(
                     tokens=tuple(tokens),
                     q=None if q is None else q[: len(tokens)],
                     drafter=self._drafter.name,
                     confidence=tuple(confidence),
                 )
-            unread = (token,)
-            self._cached.append(token)
+            unread.append(token)
+            forced = forced or self._shaper.forced(history, budget - len(tokens))
 
     def unread(self, context: Sequence[int]) -> int:
         return len(context) - self._kept(context)
@@ -123,14 +131,14 @@ class ModelDraftSession:
         self._sequence.settle(self._cached)
         self._drafter.give_back(self._sequence)
 
-    def _catch_up(self, context: Sequence[int]) -> Sequence[int]:
+    def _catch_up(self, context: Sequence[int]) -> list[int]:
         """Bring the cache from its last draft towards the end of the context; the tokens that are left to evaluate."""
         kept = self._kept(context)
         self._target.rewind(kept)
-        self._cached[kept:] = context[kept:]
         self._agreed = len(context) - 1
         prefill(self._target, context)
-        return context[self._target.length :]
+        self._cached[kept:] = context[kept : self._target.length]
+        return list(context[self._target.length :])
 
     def _kept(self, context: Sequence[int]) -> int:
         """How much of the context the cache holds; its last token is always evaluated again."""
@@ -148,12 +156,13 @@ class ModelDraftSession:
 
     def _next(self, unread: Sequence[int], history: History, law_out: Float32Array | None) -> tuple[int, float]:
         """Evaluate tokens that end the history; a token to follow, and its probability by the draft model."""
+        self._cached.extend(unread)
         rows = Rows.chain(unread, logits_from=len(unread) - 1)
         vocabulary_size = self._drafter.vocabulary_size
         if self._shaper.takes_best:
             best = self._target.best(rows, 1, within=vocabulary_size, normalised=True)
             self._target.commit(range(len(unread)))
-            return first_of(best, 0), probability_of_first(best, 0)
+            return first_of(best, 0), believed(probability_of_first(best, 0))
         logits = self._target.forward(rows)
         self._target.commit(range(len(unread)))
         return self._choose(logits[0, :vocabulary_size], history, law_out)
@@ -163,9 +172,20 @@ class ModelDraftSession:
             law = self._shaper.law(logits, history)
             law.write(law_out)
             index = self._noise.pick(law.probabilities)
-            return law.token(index), float(law.probabilities[index])
+            return law.token(index), believed(float(law.probabilities[index]))
         token = self._shaper.choice(logits, history)
-        return token, probability(logits, token)
+        return token, believed(self._shaper.confidence(logits, token, history))
+
+    def _ends(self, history: History) -> bool:
+        """Nothing is worth drafting after these tokens."""
+        return history.path[-1] in self._drafter.end_ids or self._shaper.is_complete(history)
+
+
+def _certain(token: int, law_out: Float32Array | None) -> tuple[int, float]:
+    if law_out is not None:
+        law_out.fill(0.0)
+        law_out[token] = 1.0
+    return token, CERTAIN
 
 
 def _fastest_pass(target: Target, rows: Rows, repeats: int) -> float:

@@ -9,6 +9,13 @@ from borrador.sampling.shaping import Shaper
 from borrador.types import Draft
 
 GoOn = Callable[[float], bool]
+CERTAIN = 1.0  # the confidence of a token to which there is no alternative, if those before it are right
+_SUREST_BELIEF = 1.0 - 1e-6
+
+
+def believed(probability: float) -> float:
+    """A model's own probability as a confidence: however sure a model is, its token is not certain."""
+    return min(probability, _SUREST_BELIEF)
 
 
 def always(_confidence: float) -> bool:

@@ -59,12 +59,14 @@ class _Round:
     """What was asked for in a round.
 
     Attributes:
+        pending: tokens of the context that its pass evaluates before the draft.
         drafts: what was proposed, used or not: all of it is judged by what the target wrote.
         paid: the drafter whose draft was paid for; None where none was.
         spent_s: what its tokens cost, without the reading of the context.
         trial: it was asked although it does not pay.
     """
 
+    pending: int
     drafts: dict[str, Draft] = field(default_factory=dict)
     paid: str | None = None
     spent_s: float = 0.0
@@ -81,7 +83,7 @@ class RequestPlan:
             name: Outlook(knowledge, Gain(knowledge.gain.value, _REQUEST_WEIGHT, _REQUEST))
             for name, knowledge in known.items()
         }
-        self._round = _Round()
+        self._round = _Round(1)
         self._written = 0
         self._undrafted = 1.0  # share of the tokens that no free drafter proposed
 
@@ -90,7 +92,7 @@ class RequestPlan:
         return self._drafters[drafter].gain.value
 
     def draft(self, desk: Desk, limit: int) -> Draft:
-        self._round = _Round()
+        self._round = _Round(desk.pending)
         remaining = min(limit + 1, _GOES_ON * self._written)
         limit = min(limit, LONGEST_DRAFT)
         copied, speed = self._best_free(desk, limit)
@@ -115,9 +117,13 @@ class RequestPlan:
             self._learn_gain(self._drafters[paid], len(draft.tokens), len(written))
 
     def _learn_gain(self, outlook: Outlook, drafted: int, written: int) -> None:
-        passes = (self._pass_s(1 + drafted) + self._round.spent_s) / self._pass_s(1)
+        passes = (self._round_s(1 + drafted) + self._round.spent_s) / self._round_s(1)
         outlook.learn_gain(written, passes)
         outlook.known.allowance.settle(written - passes, trial=self._round.trial)
+
+    def _round_s(self, rows: int) -> float:
+        """Seconds of this round's pass over the last token and rows - 1 of a draft, and what else is pending."""
+        return self._pass_s(self._round.pending - 1 + rows)
 
     def _best_free(self, desk: Desk, limit: int) -> tuple[Draft, float]:
         """The best draft of those that cost nothing, and its expected speed; empty where none is worth its rows."""
@@ -132,13 +138,13 @@ class RequestPlan:
 
     def _deserves(self, outlook: Outlook, unread: int, speed: float, remaining: float) -> bool:
         """Whether to pay this drafter, where `speed` can be had without it."""
-        gain, plain_s = outlook.gain.value, self._pass_s(1)
+        gain, plain_s = outlook.gain.value, self._round_s(1)
         costs, allowance = outlook.known.costs, outlook.known.allowance
         reading = unread * costs.context_token_s / plain_s
         if gain > _MARGIN:
             saved = remaining * self._undrafted * (1.0 - 1.0 / gain)
             return gain > speed and (reading <= _CHEAP_READING or reading < saved)
-        trial = (_TRIAL_TOKENS * costs.token_s + self._pass_s(1 + _TRIAL_TOKENS)) / plain_s - 1.0
+        trial = (_TRIAL_TOKENS * costs.token_s + self._round_s(1 + _TRIAL_TOKENS)) / plain_s - 1.0
         untried = not outlook.known.tried and reading <= _CHEAP_READING  # costs measured at load may be wrong
         if speed <= _MARGIN and (untried or allowance.covers(reading + trial)):
             self._round.trial = True
@@ -149,7 +155,7 @@ class RequestPlan:
     def _pay(self, desk: Desk, name: str, limit: int) -> Draft | None:
         """The draft of a drafter whose tokens cost time; None where it has nothing to propose."""
         outlook, unread, trial = self._drafters[name], desk.unread(name), self._round.trial
-        pursuit = Pursuit(outlook, self._pass_s, self._clock, endless=trial)
+        pursuit = Pursuit(outlook, self._round_s, self._clock, endless=trial)
         draft = desk.ask(name, min(limit, _TRIAL_TOKENS) if trial else limit, pursuit)
         spent_s = pursuit.finish(len(draft.tokens), unread)
         outlook.known.tried = True
@@ -167,12 +173,12 @@ class RequestPlan:
         Not for drawn tokens: which of them are verified must not depend on what was drawn, or answers would no longer
         follow the target's distribution.
         """
-        plain_s = self._pass_s(1)
+        plain_s = self._round_s(1)
         best, length = plain_s / (plain_s + spent_s), 0
         tokens = 1.0
         for count, survival in enumerate(outlook.survival(draft), 1):
             tokens += survival
-            speed = tokens * plain_s / (self._pass_s(1 + count) + spent_s)
+            speed = tokens * plain_s / (self._round_s(1 + count) + spent_s)
             if speed > best:
                 best, length = speed, count
         return length, best

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from borrador.draft.protocol import CERTAIN
 from borrador.engine.costs import DraftCosts
 from borrador.engine.estimates import UNKNOWN_CONFIDENCE, Allowance, Calibration, Gain, Trust
 from borrador.types import Draft, Verdict
@@ -46,6 +47,8 @@ class Outlook:
 
     def acceptance(self, confidence: float) -> float:
         """The probability that a token is accepted, if those before it are."""
+        if confidence == CERTAIN:
+            return 1.0
         return self.trust.correct(self.known.calibration.acceptance(confidence))
 
     def survival(self, draft: Draft) -> list[float]:
@@ -80,6 +83,8 @@ class Outlook:
         self.known.gain.learn(tokens, passes)
 
     def _learn_token(self, confidence: float, accepted: bool) -> None:
+        if confidence == CERTAIN:
+            return
         expected = self.known.calibration.acceptance(confidence)
         self.known.typical += _FOLLOW_TYPICAL * (expected - self.known.typical)
         self.trust.learn(expected, accepted)
@@ -108,11 +113,15 @@ class Pursuit:
         self._rate = max(outlook.gain.value, 1.0) / pass_s(1)
         self._survival = 1.0
         self._times = [clock()]
+        self._certain = 0
 
     def __call__(self, confidence: float) -> bool:
-        self._times.append(self._clock())
+        if confidence == CERTAIN:
+            self._certain += 1  # no step of the drafter's own: its time is the next token's
+        else:
+            self._times.append(self._clock())
         self._survival *= self._outlook.acceptance(confidence)
-        rows = len(self._times)
+        rows = len(self._times) + self._certain
         price = self._outlook.known.costs.token_s + self._pass_s(rows + 1) - self._pass_s(rows)
         expected = self._survival * self._outlook.trust.correct(self._outlook.known.typical)
         return self._endless or expected > self._rate * price
@@ -121,11 +130,12 @@ class Pursuit:
         """Note what a draft of so many tokens took; the seconds its tokens cost, without the reading.
 
         Args:
-            tokens: how many were proposed.
+            tokens: how many were proposed, those that were certain included.
             unread: tokens of the context that were read first.
         """
         costs, total = self._outlook.known.costs, self._clock() - self._times[0]
-        if not tokens:
+        tokens -= self._certain
+        if tokens <= 0:
             return total
         first, *others = self._token_seconds(tokens, total)
         if unread <= _IN_STEP:

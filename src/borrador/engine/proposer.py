@@ -24,6 +24,7 @@ class Desk:
     context: Sequence[int]
     vocabulary_size: int
     grammar: Matcher | None = None
+    pending: int = 1  # tokens of the context that the pass evaluates before the draft
 
     def unread(self, drafter: str) -> int:
         """Tokens of the context that this drafter must read before it can propose."""
@@ -71,11 +72,12 @@ class Proposer:
         self._vocabulary_size = vocabulary_size
         self._grammar = grammar
 
-    def propose(self, context: Sequence[int], limit: int) -> Draft:
-        """A draft of at most `limit` tokens, or an empty one."""
+    def propose(self, context: Sequence[int], limit: int, *, pending: int = 1) -> Draft:
+        """A draft of at most `limit` tokens, or an empty one, for a pass that evaluates `pending` tokens before it."""
         if limit < 1:
             return Draft()
-        draft = self._plan.draft(Desk(self._sessions, context, self._vocabulary_size, self._grammar), limit)
+        desk = Desk(self._sessions, context, self._vocabulary_size, self._grammar, pending)
+        draft = self._plan.draft(desk, limit)
         return draft if draft.tokens else Draft()
 
     def observe(self, draft: Draft, verdict: Verdict, committed: Sequence[int]) -> None:

@@ -65,7 +65,8 @@ def play_round(state: RoundState) -> RoundRecord:
     start = time.perf_counter()
     try:
         pending = context[cached:]
-        draft = state.proposer.propose(context, state.ending.room() - 1) if state.rounds else Draft()
+        limit = state.ending.room() - 1 if state.rounds else 0
+        draft = state.proposer.propose(context, limit, pending=len(pending))
         drafted = time.perf_counter()
 
         evidence = state.rule.evaluate(target, _rows(pending, draft))

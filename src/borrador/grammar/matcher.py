@@ -36,10 +36,9 @@ class Matcher:
         self._ahead: list[int] = []  # what the library's matcher has consumed after the committed tokens
         self._masks: dict[tuple[int, ...], UInt32Array] = {}
 
-    def is_complete(self) -> bool:
-        """Nothing may follow the committed tokens but the answer's end."""
-        self._seek(())
-        return self._matcher.is_stopped()
+    def is_complete(self, history: History | None = None, /) -> bool:
+        """Nothing may follow, here or after the committed tokens, but the answer's end."""
+        return self._seek(self._path(history) if history else ()) and self._matcher.is_stopped()
 
     def commit(self, token: int) -> None:
         """Make a token that the grammar allows part of the answer."""
@@ -61,8 +60,8 @@ class Matcher:
             self._masks[path] = self._compute_mask() if self._seek(path) else self._everything
         return self._masks[path]
 
-    def forced(self, history: History, limit: int) -> tuple[int, ...]:
-        """The tokens, at most `limit`, that must follow whatever the model says, since each is the only one allowed."""
+    def forced(self, history: History, limit: int, /) -> tuple[int, ...]:
+        """As `borrador.sampling.shaping.RowMasks` wants it; the answer's end is not among them."""
         tokens: list[int] = []
         while len(tokens) < limit:
             token = _only_token(self.mask(History(history.context, (*history.path, *tokens))))

@@ -8,7 +8,7 @@ lowest token id.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -36,6 +36,14 @@ class RowMasks(Protocol):
             One bit per token, 1 where it is allowed, the lowest bit of the first word for token 0: at least
             vocabulary / 32 words, rounded up. Read before the next call. One token must be allowed.
         """
+        ...
+
+    def forced(self, history: History, limit: int, /) -> Sequence[int]:
+        """The tokens, at most `limit`, that must follow whatever a model says, since each is the only one allowed."""
+        ...
+
+    def is_complete(self, history: History, /) -> bool:
+        """Nothing may follow but the answer's end."""
         ...
 
 
@@ -139,6 +147,22 @@ class Shaper:
         except ValueError as error:
             raise _nothing_to_choose(logits, history) from error
         return Distribution(ids if len(ids) else None, probabilities)
+
+    def confidence(self, logits: Float32Array, token: int, history: History) -> float:
+        """A token's probability at temperature 1 among those that the masks allow; NaN where a logit is."""
+        mask = None if self._masks is None else self._masks.mask(history)
+        if mask is None:
+            return probability(logits, token)
+        allowed = np.unpackbits(mask.view(np.uint8), bitorder="little", count=len(logits))
+        return float(1.0 / np.exp(logits[allowed.view(np.bool_)] - logits[token]).sum())
+
+    def forced(self, history: History, limit: int) -> Sequence[int]:
+        """As `RowMasks.forced`; none without masks."""
+        return () if self._masks is None else self._masks.forced(history, limit)
+
+    def is_complete(self, history: History) -> bool:
+        """As `RowMasks.is_complete`."""
+        return self._masks is not None and self._masks.is_complete(history)
 
     def _conditions(self, history: History) -> tuple[Int32Array, Int32Array, UInt32Array | None]:
         """What depends on the row's own history: the penalties' window, tokens that come too early, the mask."""

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+from tests.scripted import OracleDrafter
+
+from borrador.draft.protocol import CERTAIN, Price
+from borrador.engine.controller import Controller
+from borrador.engine.costs import DraftCosts
+from borrador.engine.drafting import Knowledge, Outlook, Pursuit
+from borrador.engine.estimates import Gain
+from borrador.engine.proposer import Desk
+from borrador.types import Draft, Verdict
+
+STEP_S = 0.004
+
+
+def outlook() -> Outlook:
+    known = Knowledge(DraftCosts(Price(STEP_S, 0.0)), Gain(1.5, 5.0, 50.0))
+    return Outlook(known, Gain(1.5, 5.0, 50.0))
+
+
+def test_certain_tokens_do_not_count_as_steps_of_the_drafter() -> None:
+    """Two steps of the usual time, each followed by tokens that took none."""
+    expected, now = outlook(), [0.0]
+    pursuit = Pursuit(expected, lambda rows: 0.02, lambda: now[0])
+    for _ in range(2):
+        now[0] += STEP_S
+        pursuit(0.9)
+        pursuit(CERTAIN)
+        pursuit(CERTAIN)
+    assert pursuit.finish(6, unread=1) == pytest.approx(2 * STEP_S)
+    assert expected.known.costs.token_s == pytest.approx(STEP_S)
+
+
+def test_certain_tokens_survive_as_the_token_before_them_and_teach_nothing() -> None:
+    expected = outlook()
+    draft = Draft(tokens=(1, 2, 3, 4), confidence=(0.5, CERTAIN, CERTAIN, 0.5))
+    survival = expected.survival(draft)
+    assert survival[0] == survival[1] == survival[2] > survival[3]
+    before = expected.known.calibration.acceptance(1.0 - 1e-9)
+    for _ in range(50):
+        expected.learn_chain(draft, (1, 2, 3, 9))
+        expected.learn_verdict(draft, Verdict((0, 1, 2), 9, False, 4))
+    assert expected.known.calibration.acceptance(1.0 - 1e-9) == before
+    assert expected.acceptance(CERTAIN) == 1.0
+
+
+def test_a_draft_is_worth_its_rows_behind_those_of_the_context() -> None:
+    """Sixteen rows cost one pass, and each further one another: certain tokens pay in front of that edge alone."""
+    ticks = count()
+    plan = Controller(lambda rows: 1.0 + max(rows - 16, 0), {"oracle": Price()}, lambda: float(next(ticks))).open()
+    drafter = OracleDrafter(lambda context: range(8))
+    sessions = {"oracle": drafter}
+    assert len(plan.draft(Desk(sessions, range(9), 100), 8).tokens) == 8
+    assert len(plan.draft(Desk(sessions, range(9), 100, None, 12), 8).tokens) == 4
+    assert plan.draft(Desk(sessions, range(9), 100, None, 16), 8).tokens == ()
