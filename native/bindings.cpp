@@ -142,13 +142,13 @@ auto multiply(const std::string& isa, uint32_t format, size_t rows, size_t colum
   matrix.data = packed.data();
   std::lock_guard guard(pool->pass);
   repack(data.data(), matrix, pool->pool);
-  const size_t count = x.shape(0), groups = matrix.padded_groups();
+  const size_t count = x.shape(0), blocks = activation_blocks(columns);
   std::vector<float> values(count * columns), out(count * matrix.padded_rows(), std::numeric_limits<float>::quiet_NaN());
-  std::vector<uint8_t> activations(count * groups * activation_bytes_per_row_group);
+  std::vector<uint8_t> activations(count * blocks * activation_bytes_per_row_block);
   for (size_t row = 0; row < count; ++row) std::copy_n(row_of(x, row), columns, values.data() + row * columns);
   if (matrix.quantised())
     for (size_t tile = 0; tile * kernels.tile_rows < count; ++tile)
-      quantise_tile(kernels, values.data(), columns, tile, count, 0, groups, activations.data());
+      quantise_tile(kernels, values.data(), columns, tile, count, 0, blocks, activations.data());
   const auto* input = matrix.quantised() ? activations.data() : reinterpret_cast<const uint8_t*>(values.data());
   pool->pool.for_range(matrix.strips(), 1, [&](size_t begin, size_t end, size_t) {
     kernels.matmul(matrix.format, matrix.data, matrix.blocks_per_strip(), begin, end, input, count, out.data(), matrix.padded_rows());

@@ -67,8 +67,8 @@ void Transformer::rank_experts(float* logits, Choice* choices) const {
 void Transformer::quantise_use(size_t use, const float* values, size_t columns) {
   const size_t begin = expert_begin_[uses_[use].expert], end = expert_begin_[uses_[use].expert + 1];
   const TilePlace place = place_row(kernels_, columns, use - begin, end - begin);
-  uint8_t* tiles = activations_.data() + begin * activation_groups(columns) * activation_bytes_per_row_group;
-  kernels_.quantise(values, columns, 0, activation_groups(columns), tiles + place.offset, place.row, place.rows);
+  uint8_t* tiles = activations_.data() + begin * activation_blocks(columns) * activation_bytes_per_row_block;
+  kernels_.quantise(values, columns, 0, activation_blocks(columns), tiles + place.offset, place.row, place.rows);
 }
 
 void Transformer::activate_uses(const FeedForward& shape) {

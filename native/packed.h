@@ -9,7 +9,7 @@
 //   3 bits:  + high   bit j of each byte is bit 2 of vector j's code
 //   4 bits:  low[v]   nibbles 0-3 hold vector v, nibbles 4-7 vector v+4                             v = 0..3
 //   5 bits:  + high   bit j of each byte is bit 4 of vector j's code
-//   6 bits:  + high   high[0] holds bits 4-5 of vectors 0..3 in bits 2j and 2j+1, high[1] those of vectors 4..7
+//   6 bits:  three[h][j] holds vector 4h+j in bits 0-5 (j = 0..2), and in bits 6-7 two bits of vector 4h+3, highest first
 //   8 bits:  full[j]  one byte a code
 //
 // A code is unsigned; its weight is scale * (code - offset), scale * (table[code] - offset) or scale * code + minimum.
@@ -51,8 +51,7 @@ struct Codes<5> {
 };
 template <>
 struct Codes<6> {
-  uint8_t low[4][64];
-  uint8_t high[2][64];
+  uint8_t three[2][3][64];
 };
 template <>
 struct Codes<8> {
@@ -106,34 +105,41 @@ struct MinimumBlock : Linear<Bits, 0> {
   uint16_t scale[groups][lanes], minimum[groups][lanes];
 };
 
+// The formats below have integer scales, whose products with sums of 32 (16) codes times values are added up as integers
+// over the whole block, those of two groups by one instruction: the scales of a pair of groups lie side by side, and a sum
+// loses its `sum_shift` lowest bits, so that it fits into sixteen and the whole block's sum into thirty-two.
+
 // Q4_K, Q5_K: weight = super_scale * scale * code - super_minimum * minimum.
-template <int Bits>
+template <int Bits, int SumShift>
 struct SuperBlock : Linear<Bits, 0> {
   static constexpr bool halves = false;
+  static constexpr int sum_shift = SumShift;
   static constexpr size_t groups = 8;
   Codes<Bits> codes[groups];
-  uint8_t scale[groups][lanes], minimum[groups][lanes];
+  uint8_t scale[groups / 2][lanes][2], minimum[groups / 2][lanes][2];
   uint16_t super_scale[lanes], super_minimum[lanes];
 };
 
 // IQ4_XS: weight = super_scale * scale * value(code), one signed scale a group.
-template <class Code>
+template <class Code, int SumShift>
 struct SignedBlock : Code {
   static constexpr bool halves = false;
+  static constexpr int sum_shift = SumShift;
   static constexpr size_t groups = 8;
   Codes<Code::Bits> codes[groups];
-  int8_t scale[groups][lanes];
+  int8_t scale[groups / 2][lanes][2];
   uint16_t super_scale[lanes];
   uint8_t padding[32];
 };
 
 // Q3_K, Q6_K: weight = super_scale * scale * value(code), one signed scale for each half of a group.
-template <class Code>
+template <class Code, int SumShift>
 struct HalvesBlock : Code {
   static constexpr bool halves = true;
+  static constexpr int sum_shift = SumShift;
   static constexpr size_t groups = 8;
   Codes<Code::Bits> codes[groups];
-  int8_t half_scale[groups][2][lanes];
+  int8_t half_scale[groups / 2][2][lanes][2];
   uint16_t super_scale[lanes];
   uint8_t padding[32];
 };
@@ -143,9 +149,10 @@ struct HalvesBlock : Code {
 template <int Bits>
 struct HalvesMinimumBlock : Linear<Bits, 0> {
   static constexpr bool halves = true;
+  static constexpr int sum_shift = 0;
   static constexpr size_t groups = 8;
   Codes<Bits> codes[groups];
-  uint8_t half_scale[groups][2][lanes];
+  uint8_t half_scale[groups / 2][2][lanes][2];
   uint16_t super_scale[lanes], super_minimum[lanes];
 };
 
@@ -167,12 +174,12 @@ using Iq4NlBlock = ScaleBlock<Iq4Levels>;
 using Mxfp4Block = ScaleBlock<E2m1Levels, true>;
 using Q4_1Block = MinimumBlock<4>;
 using Q5_1Block = MinimumBlock<5>;
-using Q4_KBlock = SuperBlock<4>;
-using Q5_KBlock = SuperBlock<5>;
+using Q4_KBlock = SuperBlock<4, 1>;
+using Q5_KBlock = SuperBlock<5, 2>;
 using Q2_KBlock = HalvesMinimumBlock<2>;
-using Q3_KBlock = HalvesBlock<Linear<3, 2>>;
-using Q6_KBlock = HalvesBlock<Linear<6, 5>>;
-using Iq4XsBlock = SignedBlock<Iq4Levels>;
+using Q3_KBlock = HalvesBlock<Linear<3, 2>, 0>;
+using Q6_KBlock = HalvesBlock<Linear<6, 5>, 3>;
+using Iq4XsBlock = SignedBlock<Iq4Levels, 4>;
 
 static_assert(sizeof(Q4_0Block) == 9 * 64 && sizeof(Q5_0Block) == 11 * 64 && sizeof(Q8_0Block) == 17 * 64);
 static_assert(sizeof(Iq4NlBlock) == 9 * 64 && sizeof(Mxfp4Block) == 9 * 64 && sizeof(Iq4XsBlock) == 35 * 64);
@@ -180,19 +187,29 @@ static_assert(sizeof(Q2_KBlock) == 21 * 64 && sizeof(Q3_KBlock) == 29 * 64);
 static_assert(sizeof(Q4_1Block) == 10 * 64 && sizeof(Q5_1Block) == 12 * 64);
 static_assert(sizeof(Q4_KBlock) == 37 * 64 && sizeof(Q5_KBlock) == 45 * 64 && sizeof(Q6_KBlock) == 53 * 64);
 
-// Activations of one group for a tile of Rows rows: int8 values with one scale a row, and what the offsets and
-// minimums of the weights need. Rounded to nearest even from value / scale, scale = largest magnitude / 127.
+inline constexpr size_t block_groups = 8;  // groups of activations that share a float scale
+inline constexpr int sum_scale_shift = 4, half_sum_scale_shift = 3;
+
+// Activations of 256 columns for a tile of Rows rows: int8 values, and what the scales, offsets and minimums of the weights
+// need. A group's scale is an integer from 1 to 127 times the block's, so that sums over groups stay integers:
+//   value = nearest(x / (scale * group_scale)),  scale = largest magnitude of the block / 127^2,
+//   group_scale = least integer for which no value exceeds 127.
 template <int Rows>
-struct ActivationGroup {
-  int8_t value[Rows][group];
+struct ActivationBlock {
   float scale[Rows];
-  float scaled_sum[Rows];          // scale * sum of the 32 values
-  int32_t negative_sum[3][Rows];   // minus the sum of values 0..15, of 16..31, of all
-  float scaled_half_sum[2][Rows];  // scale * sum of values 0..15, of 16..31
+  float float_scale[block_groups][Rows];          // scale * group_scale
+  float scaled_sum[block_groups][Rows];           // scale * group_scale * sum of the group's values
+  int32_t negative_sum[block_groups][Rows];
+  int32_t half_offset[block_groups][2][Rows];     // 4 - 32 * sum of values 0..15, of 16..31; see start_of_half
+  int16_t group_scale[block_groups / 2][Rows][2];
+  int16_t group_sum[block_groups / 2][Rows][2];   // group_scale * sum / 2^sum_scale_shift, rounded
+  int16_t half_sum[block_groups / 2][2][Rows][2];  // group_scale * sum of a half / 2^half_sum_scale_shift, rounded
+  int8_t value[block_groups][Rows][group];
 };
 
-inline constexpr size_t activation_bytes_per_row_group = sizeof(ActivationGroup<1>);
-static_assert(sizeof(ActivationGroup<8>) == 8 * activation_bytes_per_row_group && activation_bytes_per_row_group == 60);
+// Every field of a block of many rows begins at that multiple of its place in a block of one.
+inline constexpr size_t activation_bytes_per_row_block = sizeof(ActivationBlock<1>);
+static_assert(sizeof(ActivationBlock<8>) == 8 * activation_bytes_per_row_block && activation_bytes_per_row_block == 484);
 
 // Calls visit.template operator()<Block>() with the block type of a quantised format; false for a float format.
 template <class Visit>

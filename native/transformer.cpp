@@ -16,8 +16,8 @@ constexpr size_t long_past = 1024;     // positions from which on chunks are spr
 constexpr size_t few_heads = 32;       // of all rows, that are not worth waking the threads for
 constexpr size_t attention_rows = 8;  // rows of one sequence that are attended together
 constexpr size_t piece_bytes = 65536; // weights a thread takes at a time
-constexpr size_t groups_per_piece = 16;  // of activations that a thread takes at a time
-constexpr size_t few_groups = 64;        // of activations, that are not worth waking the threads for
+constexpr size_t blocks_per_piece = 2;  // of activations that a thread takes at a time
+constexpr size_t few_blocks = 8;        // of activations, that are not worth waking the threads for
 constexpr size_t most_head_dim = 1024;
 
 size_t round_up(size_t count, size_t unit) { return (count + unit - 1) / unit * unit; }
@@ -61,8 +61,8 @@ Transformer::Transformer(const ModelShape& shape, size_t arena_bytes, size_t thr
     gathered_ = floats(ffn_rows * width);
     for (Layer& layer : layers_) layer.experts.resize(shape.experts);
   }
-  const size_t most_groups = activation_groups(std::max({shape.width, shape.ffn_width, queries}));
-  activations_ = PageBuffer(ffn_rows * most_groups * activation_bytes_per_row_group, PageBuffer::Pages::normal);
+  const size_t most_blocks = activation_blocks(std::max({shape.width, shape.ffn_width, queries}));
+  activations_ = PageBuffer(ffn_rows * most_blocks * activation_bytes_per_row_block, PageBuffer::Pages::normal);
 }
 
 void Transformer::forward(const PassRows& rows) {
@@ -272,15 +272,15 @@ void Transformer::position_key_value(size_t index, size_t head, size_t row) {
   view.cache->store(index, head, view.slot, keys, key_unit, values, value_unit);
 }
 
-// Calls body(tile, first, last) for pieces of the groups of activations of `columns`, for all tiles of rows.
+// Calls body(tile, first, last) for pieces of the blocks of activations of `columns`, for all tiles of rows.
 template <class Body>
 void Transformer::for_pieces(size_t columns, size_t rows, Body&& body) {
-  const size_t groups = activation_groups(columns), pieces = (groups + groups_per_piece - 1) / groups_per_piece;
+  const size_t blocks = activation_blocks(columns), pieces = (blocks + blocks_per_piece - 1) / blocks_per_piece;
   const size_t tiles = (rows + kernels_.tile_rows - 1) / kernels_.tile_rows, items = tiles * pieces;
-  threads_->pool.for_range(items, groups * rows <= few_groups ? items : 1, [&](size_t from, size_t to, size_t) {
+  threads_->pool.for_range(items, blocks * rows <= few_blocks ? items : 1, [&](size_t from, size_t to, size_t) {
     for (size_t item = from; item < to; ++item) {
-      const size_t first = item % pieces * groups_per_piece;
-      body(item / pieces, first, std::min(groups, first + groups_per_piece));
+      const size_t first = item % pieces * blocks_per_piece;
+      body(item / pieces, first, std::min(blocks, first + blocks_per_piece));
     }
   });
 }
@@ -292,7 +292,7 @@ void Transformer::ffn_block(const Layer& layer) {
   multiply(projections, normed_.as<float>());
   const bool quantised = layer.down.quantised();
   for_pieces(width, slice_rows_, [&](size_t tile, size_t first, size_t last) {
-    const size_t begin = first * group, end = std::min(width, last * group);
+    const size_t begin = first * block_groups * group, end = std::min(width, last * block_groups * group);
     const size_t last_row = std::min((tile + 1) * kernels_.tile_rows, slice_rows_);
     for (size_t row = tile * kernels_.tile_rows; row < last_row && begin < end; ++row)
       activation()(gate_.as<float>() + row * stride + begin, up_.as<float>() + row * stride + begin, end - begin,
@@ -331,7 +331,7 @@ void Transformer::quantise_rows(const float* values, size_t columns, size_t rows
 
 // What a matrix is multiplied with: rows from `first` on, of the values or of what they were quantised to.
 const uint8_t* Transformer::input_of(const Matrix& matrix, const float* values, size_t first) const {
-  if (matrix.quantised()) return activations_.data() + first * activation_groups(matrix.columns) * activation_bytes_per_row_group;
+  if (matrix.quantised()) return activations_.data() + first * activation_blocks(matrix.columns) * activation_bytes_per_row_block;
   return reinterpret_cast<const uint8_t*>(values + first * matrix.columns);
 }
 

@@ -48,16 +48,19 @@ void pack(const Vectors& v, Codes<5>& out) {
 }
 
 void pack(const Vectors& v, Codes<6>& out) {
-  pack_low(v, out);
-  std::memset(out.high, 0, sizeof out.high);
-  for (size_t j = 0; j < 8; ++j)
-    for (size_t i = 0; i < 64; ++i) out.high[j / 4][i] |= uint8_t((v[j][i] >> 4) << (2 * (j % 4)));
+  for (size_t half = 0; half < 2; ++half)
+    for (size_t j = 0; j < 3; ++j)
+      for (size_t i = 0; i < 64; ++i) out.three[half][j][i] = uint8_t(v[4 * half + j][i] | (v[4 * half + 3][i] >> (4 - 2 * j) & 3) << 6);
 }
 
 template <int Bits>
 uint8_t code_at(const Codes<Bits>& codes, size_t j, size_t byte) {
   if constexpr (Bits == 8) {
     return codes.full[j][byte];
+  } else if constexpr (Bits == 6) {
+    const auto& three = codes.three[j / 4];
+    if (j % 4 < 3) return three[j % 4][byte] & 63;
+    return uint8_t((three[0][byte] >> 6) << 4 | (three[1][byte] >> 6) << 2 | three[2][byte] >> 6);
   } else if constexpr (Bits < 4) {
     const uint8_t low = codes.low[j / 4][byte] >> (2 * (j % 4)) & 3;
     if constexpr (Bits == 3) return uint8_t(low | ((codes.high[byte] >> j & 1) << 2));
@@ -65,7 +68,6 @@ uint8_t code_at(const Codes<Bits>& codes, size_t j, size_t byte) {
   } else {
     const uint8_t low = codes.low[j % 4][byte] >> (j < 4 ? 0 : 4) & 15;
     if constexpr (Bits == 5) return uint8_t(low | ((codes.high[byte] >> j & 1) << 4));
-    if constexpr (Bits == 6) return uint8_t(low | ((codes.high[j / 4][byte] >> (2 * (j % 4)) & 3) << 4));
     return low;
   }
 }
@@ -75,12 +77,10 @@ void store_scales(Block& block, size_t g, size_t lane, const Group& from) {
   if constexpr (requires { block.super_scale; }) {
     block.super_scale[lane] = from.scale;
     if constexpr (requires { block.super_minimum; }) block.super_minimum[lane] = from.minimum;
-    if constexpr (requires { block.minimum; }) block.minimum[g][lane] = from.small_minimum;
-    if constexpr (Block::halves) {
-      for (size_t half = 0; half < 2; ++half) std::memcpy(&block.half_scale[g][half][lane], &from.small_scale[half], 1);
-    } else {
-      std::memcpy(&block.scale[g][lane], &from.small_scale[0], 1);
-    }
+    if constexpr (requires { block.minimum; }) block.minimum[g / 2][lane][g % 2] = from.small_minimum;
+    if constexpr (Block::halves)
+      for (size_t half = 0; half < 2; ++half) std::memcpy(&block.half_scale[g / 2][half][lane][g % 2], &from.small_scale[half], 1);
+    else std::memcpy(&block.scale[g / 2][lane][g % 2], &from.small_scale[0], 1);
   } else {
     block.scale[g][lane] = from.scale;
     if constexpr (requires { block.minimum; }) block.minimum[g][lane] = from.minimum;
@@ -99,13 +99,13 @@ Affine affine_of(const Block& block, size_t g, size_t lane, size_t half) {
     float super_minimum = 0;
     if constexpr (requires { block.super_minimum; }) super_minimum = -f16_to_f32(block.super_minimum[lane]);
     if constexpr (Block::halves) {
-      const int small = block.half_scale[g][half][lane];
+      const int small = block.half_scale[g / 2][half][lane][g % 2];
       if constexpr (requires { block.super_minimum; }) return {super_scale * float(small & 15), super_minimum * float(small >> 4)};
       else return {super_scale * float(small), 0};
     } else {
       float minimum = 0;
-      if constexpr (requires { block.minimum; }) minimum = super_minimum * float(block.minimum[g][lane]);
-      return {super_scale * float(block.scale[g][lane]), minimum};
+      if constexpr (requires { block.minimum; }) minimum = super_minimum * float(block.minimum[g / 2][lane][g % 2]);
+      return {super_scale * float(block.scale[g / 2][lane][g % 2]), minimum};
     }
   } else if constexpr (Block::bfloat_scales) {
     return {bf16_to_f32(block.scale[g][lane]), 0};
@@ -178,11 +178,7 @@ size_t Matrix::blocks_per_strip() const {
   return count;
 }
 
-size_t Matrix::padded_groups() const {
-  size_t groups = 0;
-  with_quantised_block(format, [&]<class Block>() { groups = blocks_per_strip() * Block::groups; });
-  return groups;
-}
+bool Matrix::quantised() const { return with_quantised_block(format, []<class Block>() {}); }
 
 size_t Matrix::bytes() const {
   size_t block_bytes = lanes * float_bytes(format);

@@ -18,8 +18,7 @@ struct Matrix {
   size_t blocks_per_strip() const;
   size_t bytes() const;          // in the kernels' layout
   size_t padded_rows() const { return strips() * lanes; }
-  size_t padded_groups() const;  // groups of activations a row needs, 0 for a float format
-  bool quantised() const { return padded_groups() != 0; }
+  bool quantised() const;
 
   // Dequantises one row: `columns` floats.
   void row(size_t index, float* out) const;

@@ -22,7 +22,7 @@ const KernelTable& kernels_for(Isa isa) {
 
 TilePlace place_row(const KernelTable& kernels, size_t columns, size_t row, size_t count) {
   const size_t first = row / kernels.tile_rows * kernels.tile_rows;
-  return {first * activation_groups(columns) * activation_bytes_per_row_group, row - first, std::min(kernels.tile_rows, count - first)};
+  return {first * activation_blocks(columns) * activation_bytes_per_row_block, row - first, std::min(kernels.tile_rows, count - first)};
 }
 
 void quantise_tile(const KernelTable& kernels, const float* values, size_t columns, size_t tile, size_t count, size_t first, size_t last,

@@ -71,7 +71,7 @@ struct KernelTable {
   // out[row * out_stride + 16 * strip + lane] for strips [begin, end) of a matrix and all rows.
   void (*matmul)(Format format, const uint8_t* weights, size_t blocks_per_strip, size_t begin, size_t end,
                  const uint8_t* activations, size_t rows, float* out, size_t out_stride);
-  // Quantises groups [begin, end) of one row of x (columns values, zero beyond) into row `row` of a tile of `tile` rows.
+  // Quantises blocks [begin, end) of one row of x (columns values, zero beyond) into row `row` of a tile of `tile` rows.
   void (*quantise)(const float* x, size_t columns, size_t begin, size_t end, uint8_t* activations, size_t row, size_t tile);
 
   // out = x * weight / sqrt(mean(x^2) + epsilon).
@@ -136,9 +136,9 @@ const KernelTable& kernels_for(Isa isa);
 inline constexpr size_t peak_dots = 8;  // sums that the rounds of integer_peak keep under way
 inline constexpr size_t peak_macs = peak_dots * 4 * lanes;
 
-// Quantises groups [first, last) of tile `tile` of `count` rows of activations into the tiles that matmul reads. Rows hold
-// `columns` values; every row gets the same bits whatever the others are. Threads that share a tile should take groups
-// apart, not rows: the rows of a group share cache lines.
+// Quantises blocks [first, last) of tile `tile` of `count` rows of activations into the tiles that matmul reads. Rows hold
+// `columns` values; every row gets the same bits whatever the others are. Threads that share a tile should take blocks
+// apart, not rows: the rows of a block share cache lines.
 void quantise_tile(const KernelTable& kernels, const float* values, size_t columns, size_t tile, size_t count, size_t first, size_t last,
                    uint8_t* activations);
 
@@ -148,7 +148,7 @@ struct TilePlace {
 };
 TilePlace place_row(const KernelTable& kernels, size_t columns, size_t row, size_t count);
 
-// Groups of activations that a row of `columns` values is padded to.
-inline size_t activation_groups(size_t columns) { return (columns + 2 * group - 1) / (2 * group) * 2; }
+// Blocks of activations that a row of `columns` values is padded to.
+inline size_t activation_blocks(size_t columns) { return (columns + block_groups * group - 1) / (block_groups * group); }
 
 }  // namespace borrador

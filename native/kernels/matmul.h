@@ -7,6 +7,13 @@
 
 #include "kernels.h"
 
+// For steps of a tile that keep their arrays in registers only where they are compiled into it.
+#ifdef _MSC_VER
+#define BORRADOR_INLINE __forceinline
+#else
+#define BORRADOR_INLINE __attribute__((always_inline)) inline
+#endif
+
 namespace borrador {
 namespace {
 
@@ -14,144 +21,182 @@ namespace {
 // Three blocks of Q4_K: more reaches beyond the piece that a thread works on more often than it hides latency.
 constexpr size_t prefetch_bytes = 7104;
 
-template <class S>
-typename S::I32 load_small(const uint8_t* p) { return S::load_u8_i32(p); }
-template <class S>
-typename S::I32 load_small(const int8_t* p) { return S::load_i8_i32(p); }
-
-// The scales of one group as floats, where it has one: weight = scale * value(code) + minimum.
-template <class S, class Block>
-struct GroupScales {
-  typename S::F32 super_scale, super_minimum;
-
-  explicit GroupScales(const Block& block) {
-    if constexpr (Block::groups == 8) super_scale = S::load_f16(block.super_scale);
-    if constexpr (requires { block.super_minimum; }) super_minimum = S::load_f16(block.super_minimum);
-  }
-  typename S::F32 scale(const Block& block, size_t g) const {
-    if constexpr (requires { block.super_scale; }) return S::mul(S::to_f32(load_small<S>(block.scale[g])), super_scale);
-    else if constexpr (Block::bfloat_scales) return S::load_bf16(block.scale[g]);
-    else return S::load_f16(block.scale[g]);
-  }
-  typename S::F32 minimum(const Block& block, size_t g) const {
-    if constexpr (requires { block.super_minimum; }) return S::mul(S::to_f32(S::load_u8_i32(block.minimum[g])), super_minimum);
-    else return S::load_f16(block.minimum[g]);
-  }
-  typename S::F32 half_minimum(const Block& block, size_t g, size_t half) const {
-    return S::mul(S::to_f32(S::template load_u4_i32<4>(block.half_scale[g][half])), super_minimum);
-  }
-};
-
-// Integers for the two halves of a group.
-template <class S>
-struct Halves {
-  typename S::I32 first, second;
-
-  typename S::I32 weigh(typename S::I32 a, typename S::I32 b) const { return S::add_i32(S::mul_i32(a, first), S::mul_i32(b, second)); }
-};
-
-template <class S, class Block>
-Halves<S> half_scales(const Block& block, size_t g) {
-  if constexpr (requires { block.super_minimum; })
-    return {S::template load_u4_i32<0>(block.half_scale[g][0]), S::template load_u4_i32<0>(block.half_scale[g][1])};
-  else return {S::load_i8_i32(block.half_scale[g][0]), S::load_i8_i32(block.half_scale[g][1])};
-}
-
-// Code vectors v and v + 4 of a group.
+// Code vector j of a group, as unsigned bytes.
 template <class S, int Bits>
-void load_pair(const Codes<Bits>& codes, int v, typename S::U8& first, typename S::U8& second) {
+BORRADOR_INLINE typename S::U8 load_codes(const Codes<Bits>& codes, int j) {
+  const int bit = 2 * (j % 4), half = j / 4;
   if constexpr (Bits == 8) {
-    first = S::load_u8(codes.full[v]);
-    second = S::load_u8(codes.full[v + 4]);
+    return S::load_u8(codes.full[j]);
+  } else if constexpr (Bits == 6) {
+    const auto& three = codes.three[half];
+    if (j % 4 < 3) return S::and_u8(S::load_u8(three[j % 4]), S::set_u8(63));
+    const auto high = S::and_u8(S::shift_bit(S::load_u8(three[0]), 6, 4), S::set_u8(48));
+    const auto middle = S::or_masked(high, S::shift_bit(S::load_u8(three[1]), 6, 2), S::set_u8(12));
+    return S::or_masked(middle, S::shift_bit(S::load_u8(three[2]), 6, 0), S::set_u8(3));
   } else if constexpr (Bits < 4) {
-    first = S::and_u8(S::shift_bit(S::load_u8(codes.low[0]), 2 * v, 0), S::set_u8(3));
-    second = S::and_u8(S::shift_bit(S::load_u8(codes.low[1]), 2 * v, 0), S::set_u8(3));
-    if constexpr (Bits == 3) {
-      const auto high = S::load_u8(codes.high);
-      first = S::or_masked(first, S::shift_bit(high, v, 2), S::set_u8(4));
-      second = S::or_masked(second, S::shift_bit(high, v + 4, 2), S::set_u8(4));
-    }
-  } else {  // the low nibbles of both share one load
-    const auto nibble = S::set_u8(15);
-    const auto both = S::load_u8(codes.low[v]);
-    first = S::and_u8(both, nibble);
-    second = S::and_u8(S::template shift_right<4>(both), nibble);
-    if constexpr (Bits == 5) {
-      const auto high = S::load_u8(codes.high);
-      first = S::or_masked(first, S::shift_bit(high, v, 4), S::set_u8(16));
-      second = S::or_masked(second, S::shift_bit(high, v + 4, 4), S::set_u8(16));
-    }
-    if constexpr (Bits == 6) {
-      first = S::or_masked(first, S::shift_bit(S::load_u8(codes.high[0]), 2 * v, 4), S::set_u8(48));
-      second = S::or_masked(second, S::shift_bit(S::load_u8(codes.high[1]), 2 * v, 4), S::set_u8(48));
-    }
+    const auto low = S::and_u8(S::shift_bit(S::load_u8(codes.low[half]), bit, 0), S::set_u8(3));
+    if constexpr (Bits == 2) return low;
+    else return S::or_masked(low, S::shift_bit(S::load_u8(codes.high), j, 2), S::set_u8(4));
+  } else {
+    const auto both = S::load_u8(codes.low[j % 4]);
+    const auto low = S::and_u8(half ? S::template shift_right<4>(both) : both, S::set_u8(15));
+    if constexpr (Bits == 4) return low;
+    else return S::or_masked(low, S::shift_bit(S::load_u8(codes.high), j, 4), S::set_u8(16));
   }
 }
 
-// One strip times Rows rows. `Stream` fetches the weights ahead; a second tile over the same strip finds them in cache.
+// Adds the products of code vectors [First, Last) of a group with every row's values to `dot`.
+template <class S, class Block, int First, int Last, int Rows>
+BORRADOR_INLINE void add_dots(const Codes<Block::Bits>& group_codes, const int8_t (&values)[Rows][group], typename S::I32 (&dot)[Rows]) {
+  for (int j = First; j < Last; ++j) {
+    auto codes = load_codes<S>(group_codes, j);
+    if constexpr (requires { Block::table; }) codes = S::look_up(Block::table, codes);
+    for (int i = 0; i < Rows; ++i) dot[i] = S::template dot4<Block::wide>(dot[i], codes, values[i] + 4 * j);
+  }
+}
+
+// What a sum of products starts from: the offset of the codes times the sum of the values; without an offset, half of what
+// is dropped later, so that dropping rounds.
+template <class S, class Block, int Rows>
+BORRADOR_INLINE typename S::I32 start_of_dot(const ActivationBlock<Rows>& activation, size_t g, int row) {
+  constexpr bool from_zero = Block::offset_shift == 0 || (Block::wide && S::wide_takes_offset);  // S may subtract the 128 itself
+  if constexpr (!from_zero) return S::template shift_left<Block::offset_shift>(S::broadcast_i32(&activation.negative_sum[g][row]));
+  else if constexpr (Block::offset_shift == 0 && Block::groups == block_groups) return S::set_i32((1 << Block::sum_shift) / 2);
+  else return S::zero_i32();
+}
+
+// The same for half a group. The stored sums hold the offset 2^5 and half of what is dropped then; shifted to 2^2, where
+// nothing is dropped, that half vanishes.
+template <class S, class Block, int Rows>
+BORRADOR_INLINE typename S::I32 start_of_half(const ActivationBlock<Rows>& activation, size_t g, size_t half, int row) {
+  if constexpr (Block::offset_shift == 0) return S::zero_i32();
+  const auto offset = S::broadcast_i32(&activation.half_offset[g][half][row]);
+  if constexpr (Block::offset_shift == 5) return offset;
+  else return S::template divide_by_power<5 - Block::offset_shift>(offset);
+}
+
+template <class S, class Block, int Rows>
+BORRADOR_INLINE void whole_dots(const Block& block, size_t g, const ActivationBlock<Rows>& activation, typename S::I32 (&dot)[Rows]) {
+  for (int i = 0; i < Rows; ++i) dot[i] = start_of_dot<S, Block>(activation, g, i);
+  add_dots<S, Block, 0, 8>(block.codes[g], activation.value[g], dot);
+}
+
+template <class S, size_t Half, class Block, int Rows>
+BORRADOR_INLINE void half_dots(const Block& block, size_t g, const ActivationBlock<Rows>& activation, typename S::I32 (&dot)[Rows]) {
+  for (int i = 0; i < Rows; ++i) dot[i] = start_of_half<S, Block>(activation, g, Half, i);
+  add_dots<S, Block, 4 * Half, 4 * Half + 4>(block.codes[g], activation.value[g], dot);
+}
+
+// Fetches what lies `prefetch_bytes` behind group g of a block.
+template <class S, class Block>
+void fetch_ahead(const Block& block, size_t g) {
+  constexpr size_t bytes = sizeof(Block) / Block::groups, lines = (bytes + 63) / 64;
+  const auto* next = reinterpret_cast<const uint8_t*>(&block) + g * bytes + prefetch_bytes;
+  for (size_t line = 0; line < lines; ++line) S::prefetch(next + 64 * line);
+}
+
+// Sums of products of two groups times the groups' scales, added to `total`.
+template <class S, class Block, int Rows>
+BORRADOR_INLINE void add_scaled_dots(const typename S::I32 (&even)[Rows], const typename S::I32 (&odd)[Rows], typename S::Pairs scales,
+                                     const int16_t (&group_scales)[Rows][2], typename S::I32 (&total)[Rows]) {
+  for (int i = 0; i < Rows; ++i)
+    total[i] = S::dot_pairs(total[i], S::template pack_pairs<Block::sum_shift>(even[i], odd[i]),
+                            S::mul_pairs(scales, S::broadcast_pair(group_scales[i])));
+}
+
+template <class S, class Block>
+BORRADOR_INLINE typename S::Pairs half_scales(const Block& block, size_t pair, size_t half) {
+  if constexpr (requires { block.super_minimum; }) return S::template load_nibble_pairs<0>(block.half_scale[pair][half][0]);
+  else return S::load_pairs(block.half_scale[pair][half][0]);
+}
+
+template <class S, class Block, int Rows>
+BORRADOR_INLINE void add_pair(const Block& block, size_t pair, const ActivationBlock<Rows>& activation, typename S::I32 (&total)[Rows]) {
+  typename S::I32 even[Rows], odd[Rows];
+  const auto& group_scales = activation.group_scale[pair];
+  if constexpr (Block::halves) {
+    half_dots<S, 0>(block, 2 * pair, activation, even);
+    half_dots<S, 0>(block, 2 * pair + 1, activation, odd);
+    add_scaled_dots<S, Block>(even, odd, half_scales<S>(block, pair, 0), group_scales, total);
+    half_dots<S, 1>(block, 2 * pair, activation, even);
+    half_dots<S, 1>(block, 2 * pair + 1, activation, odd);
+    add_scaled_dots<S, Block>(even, odd, half_scales<S>(block, pair, 1), group_scales, total);
+  } else {
+    whole_dots<S>(block, 2 * pair, activation, even);
+    whole_dots<S>(block, 2 * pair + 1, activation, odd);
+    add_scaled_dots<S, Block>(even, odd, S::load_pairs(block.scale[pair][0]), group_scales, total);
+  }
+}
+
+// What the minimums of a block take from one row, in units of 2^minimum_shift.
+template <class S, class Block, int Rows>
+BORRADOR_INLINE typename S::I32 minimum_sum(const Block& block, const ActivationBlock<Rows>& activation, int row) {
+  auto sum = S::zero_i32();
+  for (size_t pair = 0; pair < Block::groups / 2; ++pair) {
+    if constexpr (Block::halves)
+      for (size_t half = 0; half < 2; ++half)
+        sum = S::dot_pairs(sum, S::template load_nibble_pairs<4>(block.half_scale[pair][half][0]), S::broadcast_pair(activation.half_sum[pair][half][row]));
+    else sum = S::dot_pairs(sum, S::load_pairs(block.minimum[pair][0]), S::broadcast_pair(activation.group_sum[pair][row]));
+  }
+  return sum;
+}
+
+// One strip times Rows rows, where scales are integers below one float scale a block. `Stream` fetches the weights ahead; a
+// second tile over the same strip finds them in cache.
 template <class S, class Block, int Rows, bool Stream>
-void tile(const Block* blocks, size_t count, const ActivationGroup<Rows>* activation, float* out, size_t out_stride) {
-  using I32 = typename S::I32;
-  using F32 = typename S::F32;
-  constexpr bool wide = Block::wide, halves = Block::halves;
-  constexpr bool minimums = Block::offset_shift == 0;
-  constexpr bool from_zero = minimums || (wide && S::wide_takes_offset);  // S may subtract the 128 itself
-  F32 sum[Rows];
+  requires(Block::groups == block_groups)
+void tile(const Block* blocks, size_t count, const ActivationBlock<Rows>* activation, float* out, size_t out_stride) {
+  constexpr int minimum_shift = Block::halves ? half_sum_scale_shift : sum_scale_shift;
+  typename S::F32 sum[Rows];
+  for (int i = 0; i < Rows; ++i) sum[i] = S::zero_f32();
+  for (size_t b = 0; b < count; ++b, ++activation) {
+    const Block& block = blocks[b];
+    typename S::I32 total[Rows];
+    for (int i = 0; i < Rows; ++i) total[i] = S::zero_i32();
+    for (size_t pair = 0; pair < Block::groups / 2; ++pair) {
+      if constexpr (Stream) {
+        fetch_ahead<S>(block, 2 * pair);
+        fetch_ahead<S>(block, 2 * pair + 1);
+      }
+      add_pair<S>(block, pair, *activation, total);
+    }
+    const auto scale = S::mul(S::load_f16(block.super_scale), S::set(float(1 << Block::sum_shift)));
+    for (int i = 0; i < Rows; ++i) {
+      auto product = S::mul(S::to_f32(total[i]), scale);
+      if constexpr (requires { block.super_minimum; }) {
+        const auto minimum = S::mul(S::load_f16(block.super_minimum), S::set(float(1 << minimum_shift)));
+        product = S::negative_fma(S::to_f32(minimum_sum<S>(block, *activation, i)), minimum, product);
+      }
+      sum[i] = S::fma(product, S::broadcast(&activation->scale[i]), sum[i]);
+    }
+  }
+  for (int i = 0; i < Rows; ++i) S::store(out + i * out_stride, sum[i]);
+}
+
+// One strip times Rows rows, where every group has a float scale.
+template <class S, class Block, int Rows, bool Stream>
+  requires(Block::groups != block_groups)
+void tile(const Block* blocks, size_t count, const ActivationBlock<Rows>* activations, float* out, size_t out_stride) {
+  typename S::F32 sum[Rows];
   for (int i = 0; i < Rows; ++i) sum[i] = S::zero_f32();
   for (size_t b = 0; b < count; ++b) {
     const Block& block = blocks[b];
-    const GroupScales<S, Block> scales(block);
-    for (size_t g = 0; g < Block::groups; ++g, ++activation) {
-      if constexpr (Stream) {
-        constexpr size_t lines = (sizeof(Block) / Block::groups + 63) / 64;
-        const auto* next = reinterpret_cast<const uint8_t*>(&block) + g * (sizeof(Block) / Block::groups) + prefetch_bytes;
-        for (size_t line = 0; line < lines; ++line) S::prefetch(next + 64 * line);
-      }
-      I32 dot[Rows], second_dot[Rows];
-      for (int i = 0; i < Rows; ++i) {
-        if constexpr (from_zero) dot[i] = second_dot[i] = S::zero_i32();
-        else dot[i] = S::template shift_left<Block::offset_shift>(S::broadcast_i32(&activation->negative_sum[halves ? 0 : 2][i]));
-        if constexpr (halves && !from_zero)
-          second_dot[i] = S::template shift_left<Block::offset_shift>(S::broadcast_i32(&activation->negative_sum[1][i]));
-      }
-      for (int v = 0; v < 4; ++v) {
-        typename S::U8 first, second;
-        load_pair<S, Block::Bits>(block.codes[g], v, first, second);
-        if constexpr (requires { Block::table; }) {
-          first = S::look_up(Block::table, first);
-          second = S::look_up(Block::table, second);
-        }
-        for (int i = 0; i < Rows; ++i) {
-          dot[i] = S::template dot4<wide>(dot[i], first, activation->value[i] + 4 * v);
-          I32& other = halves ? second_dot[i] : dot[i];
-          other = S::template dot4<wide>(other, second, activation->value[i] + 16 + 4 * v);
-        }
-      }
-      if constexpr (halves) {
-        const Halves<S> small = half_scales<S>(block, g);
-        for (int i = 0; i < Rows; ++i) {
-          const I32 total = small.weigh(dot[i], second_dot[i]);
-          sum[i] = S::fma(S::to_f32(total), S::mul(scales.super_scale, S::broadcast(&activation->scale[i])), sum[i]);
-        }
-        if constexpr (minimums) {
-          const F32 first = scales.half_minimum(block, g, 0), second = scales.half_minimum(block, g, 1);
-          for (int i = 0; i < Rows; ++i) {
-            sum[i] = S::negative_fma(first, S::broadcast(&activation->scaled_half_sum[0][i]), sum[i]);
-            sum[i] = S::negative_fma(second, S::broadcast(&activation->scaled_half_sum[1][i]), sum[i]);
-          }
-        }
-      } else {
-        const F32 scale = scales.scale(block, g);
-        for (int i = 0; i < Rows; ++i)
-          sum[i] = S::fma(S::to_f32(dot[i]), S::mul(scale, S::broadcast(&activation->scale[i])), sum[i]);
-        if constexpr (minimums) {
-          const F32 minimum = scales.minimum(block, g);
-          constexpr bool subtract = Block::groups == 8;
-          for (int i = 0; i < Rows; ++i) {
-            const F32 scaled_sum = S::broadcast(&activation->scaled_sum[i]);
-            sum[i] = subtract ? S::negative_fma(minimum, scaled_sum, sum[i]) : S::fma(minimum, scaled_sum, sum[i]);
-          }
-        }
+    const ActivationBlock<Rows>& activation = activations[b * Block::groups / block_groups];
+    const size_t first = b * Block::groups % block_groups;
+    for (size_t g = 0; g < Block::groups; ++g) {
+      if constexpr (Stream) fetch_ahead<S>(block, g);
+      typename S::I32 dot[Rows];
+      for (int i = 0; i < Rows; ++i) dot[i] = start_of_dot<S, Block>(activation, first + g, i);
+      add_dots<S, Block, 0, 8>(block.codes[g], activation.value[first + g], dot);
+      const auto scale = [&] {
+        if constexpr (Block::bfloat_scales) return S::load_bf16(block.scale[g]);
+        else return S::load_f16(block.scale[g]);
+      }();
+      for (int i = 0; i < Rows; ++i)
+        sum[i] = S::fma(S::to_f32(dot[i]), S::mul(scale, S::broadcast(&activation.float_scale[first + g][i])), sum[i]);
+      if constexpr (requires { block.minimum; }) {
+        const auto minimum = S::load_f16(block.minimum[g]);
+        for (int i = 0; i < Rows; ++i) sum[i] = S::fma(minimum, S::broadcast(&activation.scaled_sum[first + g][i]), sum[i]);
       }
     }
   }
@@ -160,7 +205,7 @@ void tile(const Block* blocks, size_t count, const ActivationGroup<Rows>* activa
 
 template <class S, class Block, int Rows, bool Stream>
 void tile_of(const Block* blocks, size_t count, const uint8_t* activations, float* out, size_t out_stride) {
-  tile<S, Block, Rows, Stream>(blocks, count, reinterpret_cast<const ActivationGroup<Rows>*>(activations), out, out_stride);
+  tile<S, Block, Rows, Stream>(blocks, count, reinterpret_cast<const ActivationBlock<Rows>*>(activations), out, out_stride);
 }
 
 // Calls the tile of `rows` rows, 1 <= rows <= Most.
@@ -174,7 +219,8 @@ template <class S, class Block>
 void matmul_quantised(const uint8_t* weights, size_t count, size_t begin, size_t end, const uint8_t* activations, size_t rows,
                       float* out, size_t out_stride) {
   constexpr size_t most = S::tile_rows;
-  const size_t tile_bytes = count * Block::groups * activation_bytes_per_row_group * most;
+  const size_t activation_blocks = (count * Block::groups + block_groups - 1) / block_groups;
+  const size_t tile_bytes = activation_blocks * activation_bytes_per_row_block * most;
   for (size_t strip = begin; strip < end; ++strip) {
     const auto* blocks = reinterpret_cast<const Block*>(weights) + strip * count;
     for (size_t row = 0; row < rows; row += most) {

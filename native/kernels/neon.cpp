@@ -61,26 +61,12 @@ struct Neon {
 
   static I32 zero_i32() { return same(vdupq_n_s32(0)); }
   static I32 broadcast_i32(const int32_t* p) { return same(vdupq_n_s32(*p)); }
-  static I32 widen_u8(uint8x16_t x) {
-    const uint16x8_t low = vmovl_u8(vget_low_u8(x)), high = vmovl_u8(vget_high_u8(x));
-    const Four<uint16x4_t> words{vget_low_u16(low), vget_high_u16(low), vget_low_u16(high), vget_high_u16(high)};
-    return each([](auto p) { return vreinterpretq_s32_u32(vmovl_u16(p)); }, words);
-  }
-  static I32 load_u8_i32(const uint8_t* p) { return widen_u8(vld1q_u8(p)); }
-  static I32 load_i8_i32(const int8_t* p) {
-    const int8x16_t x = vld1q_s8(p);
-    const int16x8_t low = vmovl_s8(vget_low_s8(x)), high = vmovl_s8(vget_high_s8(x));
-    return {vmovl_s16(vget_low_s16(low)), vmovl_s16(vget_high_s16(low)), vmovl_s16(vget_low_s16(high)), vmovl_s16(vget_high_s16(high))};
-  }
-  // Bits Shift..Shift+3 of each byte.
-  template <int Shift>
-  static I32 load_u4_i32(const uint8_t* p) {
-    uint8x16_t x = vld1q_u8(p);
-    if constexpr (Shift > 0) x = vshrq_n_u8(x, Shift);
-    return widen_u8(vandq_u8(x, vdupq_n_u8(15)));
-  }
+  static I32 set_i32(int32_t value) { return same(vdupq_n_s32(value)); }
   template <int Count>
   static I32 shift_left(I32 x) { return each([](auto p) { return vshlq_n_s32(p, Count); }, x); }
+  // Rounds down.
+  template <int Count>
+  static I32 divide_by_power(I32 x) { return each([](auto p) { return vshrq_n_s32(p, Count); }, x); }
   static I32 add_i32(I32 x, I32 y) { return each([](auto p, auto q) { return vaddq_s32(p, q); }, x, y); }
   static I32 mul_i32(I32 x, I32 y) { return each([](auto p, auto q) { return vmulq_s32(p, q); }, x, y); }
   static I32 xor_i32(I32 x, I32 y) { return each([](auto p, auto q) { return veorq_s32(p, q); }, x, y); }
@@ -97,6 +83,51 @@ struct Neon {
     const int8x16_t values = vreinterpretq_s8_s32(vdupq_n_s32(four));
     if constexpr (Wide) codes = each([](auto p) { return veorq_u8(p, vdupq_n_u8(0x80)); }, codes);
     return each([&](auto s, auto p) { return vdotq_s32(s, vreinterpretq_s8_u8(p), values); }, sum, codes);
+  }
+
+  // Pairs: two integers of sixteen bits in each lane.
+  using Pairs = Four<int16x8_t>;
+  static Pairs widen(uint8x16_t x, uint8x16_t y) {
+    const Four<uint8x8_t> bytes{vget_low_u8(x), vget_high_u8(x), vget_low_u8(y), vget_high_u8(y)};
+    return each([](auto p) { return vreinterpretq_s16_u16(vmovl_u8(p)); }, bytes);
+  }
+  static Pairs load_pairs(const uint8_t* p) { return widen(vld1q_u8(p), vld1q_u8(p + 16)); }
+  static Pairs load_pairs(const int8_t* p) {
+    const Four<int8x8_t> bytes{vld1_s8(p), vld1_s8(p + 8), vld1_s8(p + 16), vld1_s8(p + 24)};
+    return each([](auto q) { return vmovl_s8(q); }, bytes);
+  }
+  // Bits Shift..Shift+3 of each byte.
+  template <int Shift>
+  static Pairs load_nibble_pairs(const uint8_t* p) {
+    const auto nibble = [](uint8x16_t x) {
+      if constexpr (Shift > 0) x = vshrq_n_u8(x, Shift);
+      return vandq_u8(x, vdupq_n_u8(15));
+    };
+    return widen(nibble(vld1q_u8(p)), nibble(vld1q_u8(p + 16)));
+  }
+  static Pairs broadcast_pair(const int16_t* p) {
+    int32_t both;
+    std::memcpy(&both, p, 4);
+    return same(vreinterpretq_s16_s32(vdupq_n_s32(both)));
+  }
+  // Lanes of x and y without their Shift lowest bits, which then fit into sixteen.
+  template <int Shift>
+  static Pairs pack_pairs(I32 x, I32 y) {
+    const auto drop = [](int32x4_t p) {
+      if constexpr (Shift > 0) return vshrq_n_s32(p, Shift);
+      else return p;
+    };
+    return each([&](auto p, auto q) { return vreinterpretq_s16_s32(vsliq_n_s32(drop(p), drop(q), 16)); }, x, y);
+  }
+  static Pairs mul_pairs(Pairs x, Pairs y) { return each([](auto p, auto q) { return vmulq_s16(p, q); }, x, y); }
+  // sum + x.first * y.first + x.second * y.second.
+  static I32 dot_pairs(I32 sum, Pairs x, Pairs y) {
+    return each(
+        [](auto s, auto p, auto q) {
+          const int32x4_t low = vmull_s16(vget_low_s16(p), vget_low_s16(q)), high = vmull_s16(vget_high_s16(p), vget_high_s16(q));
+          return vaddq_s32(s, vpaddq_s32(low, high));
+        },
+        sum, x, y);
   }
 
   static F32 zero_f32() { return set(0.0f); }

@@ -42,12 +42,12 @@ struct Portable {
 
   static I32 zero_i32() { return I32{}; }
   static I32 broadcast_i32(const int32_t* p) { return I32::make([&](size_t) { return *p; }); }
-  static I32 load_u8_i32(const uint8_t* p) { return I32::make([&](size_t i) { return int32_t(p[i]); }); }
-  static I32 load_i8_i32(const int8_t* p) { return I32::make([&](size_t i) { return int32_t(p[i]); }); }
-  template <int Shift>
-  static I32 load_u4_i32(const uint8_t* p) { return I32::make([&](size_t i) { return int32_t(p[i] >> Shift & 15); }); }
+  static I32 set_i32(int32_t value) { return I32::make([&](size_t) { return value; }); }
   template <int Count>
   static I32 shift_left(I32 a) { return I32::make([&](size_t i) { return a.value[i] * (1 << Count); }); }
+  // Rounds down.
+  template <int Count>
+  static I32 divide_by_power(I32 a) { return I32::make([&](size_t i) { return a.value[i] >> Count; }); }
   static I32 add_i32(I32 a, I32 b) { return I32::make([&](size_t i) { return int32_t(uint32_t(a.value[i]) + uint32_t(b.value[i])); }); }
   // Products wrap around.
   static I32 mul_i32(I32 a, I32 b) { return I32::make([&](size_t i) { return int32_t(uint32_t(a.value[i]) * uint32_t(b.value[i])); }); }
@@ -59,6 +59,20 @@ struct Portable {
     for (size_t i = 0; i < lanes; ++i)
       sum.value[i] += codes.value[4 * i] * quad[0] + codes.value[4 * i + 1] * quad[1] + codes.value[4 * i + 2] * quad[2] + codes.value[4 * i + 3] * quad[3];
     return sum;
+  }
+
+  // Pairs: two integers of sixteen bits in each lane.
+  using Pairs = Lanes<int16_t, 2 * lanes>;
+  template <class Byte>
+  static Pairs load_pairs(const Byte* p) { return Pairs::make([&](size_t i) { return int16_t(p[i]); }); }
+  template <int Shift>
+  static Pairs load_nibble_pairs(const uint8_t* p) { return Pairs::make([&](size_t i) { return int16_t(p[i] >> Shift & 15); }); }
+  static Pairs broadcast_pair(const int16_t* p) { return Pairs::make([&](size_t i) { return p[i % 2]; }); }
+  template <int Shift>
+  static Pairs pack_pairs(I32 a, I32 b) { return Pairs::make([&](size_t i) { return int16_t((i % 2 ? b : a).value[i / 2] >> Shift); }); }
+  static Pairs mul_pairs(Pairs a, Pairs b) { return Pairs::make([&](size_t i) { return int16_t(a.value[i] * b.value[i]); }); }
+  static I32 dot_pairs(I32 sum, Pairs a, Pairs b) {
+    return I32::make([&](size_t i) { return sum.value[i] + a.value[2 * i] * b.value[2 * i] + a.value[2 * i + 1] * b.value[2 * i + 1]; });
   }
 
   static F32 zero_f32() { return F32{}; }

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <limits>
 
@@ -31,36 +32,78 @@ typename S::I32 to_int8_range(typename S::F32 x) {
   return S::round(S::min(S::max(x, S::set(-127.0f)), S::set(127.0f)));
 }
 
+// Writes one row of a tile of `tile` rows into its places in a block of activations.
+class RowOfBlock {
+ public:
+  RowOfBlock(uint8_t* block, size_t row, size_t tile) : block_(block), row_(row), tile_(tile) {}
+
+  float& scale() { return *place<float>(offsetof(One, scale), 0, 1); }
+  float& float_scale(size_t g) { return *place<float>(offsetof(One, float_scale), g, 1); }
+  float& scaled_sum(size_t g) { return *place<float>(offsetof(One, scaled_sum), g, 1); }
+  int32_t& negative_sum(size_t g) { return *place<int32_t>(offsetof(One, negative_sum), g, 1); }
+  int32_t& half_offset(size_t g, size_t half) { return *place<int32_t>(offsetof(One, half_offset), 2 * g + half, 1); }
+  int16_t& group_scale(size_t g) { return place<int16_t>(offsetof(One, group_scale), g / 2, 2)[g % 2]; }
+  int16_t& group_sum(size_t g) { return place<int16_t>(offsetof(One, group_sum), g / 2, 2)[g % 2]; }
+  int16_t& half_sum(size_t g, size_t half) { return place<int16_t>(offsetof(One, half_sum), g / 2 * 2 + half, 2)[g % 2]; }
+  int8_t* values(size_t g) { return place<int8_t>(offsetof(One, value), g, group); }
+
+ private:
+  using One = ActivationBlock<1>;
+
+  // Element `index` of a field whose elements hold `length` items for each row.
+  template <class T>
+  T* place(size_t offset, size_t index, size_t length) {
+    return reinterpret_cast<T*>(block_ + offset * tile_) + (index * tile_ + row_) * length;
+  }
+
+  uint8_t* block_;
+  size_t row_, tile_;
+};
+
+template <class S>
+void quantise_group(const float* values, size_t g, float scale, float group_scale, RowOfBlock& to) {
+  const float whole_scale = scale * group_scale;
+  const auto inverse = S::set(whole_scale > 0 ? 1.0f / whole_scale : 0.0f);
+  const auto low = to_int8_range<S>(S::mul(S::load(values), inverse)), high = to_int8_range<S>(S::mul(S::load(values + lanes), inverse));
+  S::store_i8(to.values(g), low);
+  S::store_i8(to.values(g) + lanes, high);
+  const int32_t first = S::sum(low), second = S::sum(high), all = first + second, times = int32_t(group_scale);
+  const auto half = [&](int32_t sum) { return int16_t((sum * times + (1 << half_sum_scale_shift) / 2) >> half_sum_scale_shift); };
+  to.float_scale(g) = whole_scale;
+  to.scaled_sum(g) = whole_scale * float(all);
+  to.negative_sum(g) = -all;
+  to.half_offset(g, 0) = 4 - 32 * first;
+  to.half_offset(g, 1) = 4 - 32 * second;
+  to.group_scale(g) = int16_t(times);
+  to.group_sum(g) = int16_t((all * times + (1 << sum_scale_shift) / 2) >> sum_scale_shift);
+  to.half_sum(g, 0) = half(first);
+  to.half_sum(g, 1) = half(second);
+}
+
 template <class S>
 void quantise(const float* x, size_t columns, size_t begin, size_t end, uint8_t* activations, size_t row, size_t tile) {
-  const size_t group_bytes = activation_bytes_per_row_group * tile;
-  for (size_t g = begin; g < end; ++g) {
-    float padded[group];
-    const float* values = x + g * group;
-    if ((g + 1) * group > columns) {
+  constexpr size_t block = block_groups * group;
+  for (size_t b = begin; b < end; ++b) {
+    float padded[block];
+    const float* values = x + b * block;
+    if ((b + 1) * block > columns) {
       std::memset(padded, 0, sizeof padded);
-      if (g * group < columns) std::memcpy(padded, values, (columns - g * group) * sizeof(float));
+      std::memcpy(padded, values, (columns - b * block) * sizeof(float));
       values = padded;
     }
-    const auto low = S::load(values), high = S::load(values + lanes);
-    const float largest = S::largest(S::max(S::abs(low), S::abs(high)));
-    const float scale = largest * (1.0f / 127.0f), inverse = largest > 0 ? 127.0f / largest : 0.0f;
-    uint8_t* base = activations + g * group_bytes;
-    auto* value = reinterpret_cast<int8_t*>(base + row * group);
-    const auto low_values = to_int8_range<S>(S::mul(low, S::set(inverse))), high_values = to_int8_range<S>(S::mul(high, S::set(inverse)));
-    S::store_i8(value, low_values);
-    S::store_i8(value + lanes, high_values);
-    const int32_t first = S::sum(low_values), second = S::sum(high_values);
-    auto* scales = reinterpret_cast<float*>(base + tile * group);
-    auto* sums = reinterpret_cast<int32_t*>(scales + 2 * tile);
-    scales[row] = scale;
-    scales[tile + row] = scale * float(first + second);
-    sums[row] = -first;
-    sums[tile + row] = -second;
-    sums[2 * tile + row] = -(first + second);
-    auto* half_sums = reinterpret_cast<float*>(sums + 3 * tile);
-    half_sums[row] = scale * float(first);
-    half_sums[tile + row] = scale * float(second);
+    float largest[block_groups], most = 0, nothing = 0;
+    for (size_t g = 0; g < block_groups; ++g) {
+      largest[g] = S::largest(S::max(S::abs(S::load(values + g * group)), S::abs(S::load(values + g * group + lanes))));
+      most = largest[g] > most ? largest[g] : most;
+      nothing += largest[g] * 0.0f;  // carries not-a-numbers of damaged models into the scale
+    }
+    RowOfBlock to(activations + b * activation_bytes_per_row_block * tile, row, tile);
+    const float scale = most * (1.0f / (127.0f * 127.0f)) + nothing, inverse = most > 0 ? 127.0f / most : 0.0f;
+    to.scale() = scale;
+    for (size_t g = 0; g < block_groups; ++g) {
+      const float least = std::ceil(largest[g] * inverse);
+      quantise_group<S>(values + g * group, g, scale, least >= 1 ? (least <= 127 ? least : 127.0f) : 1.0f, to);
+    }
   }
 }
 

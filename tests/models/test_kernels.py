@@ -30,16 +30,24 @@ def fitting_columns(stored_as: TensorFormat) -> tuple[int, ...]:
 
 
 def quantised(x: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Activations as the kernels see them: int8 with one scale for 32, rounded to nearest even."""
-    padded = np.zeros((len(x), -(-x.shape[1] // 32) * 32), np.float32)
+    """Activations as the kernels see them: int8, scales of 32 that are 1 to 127 times the scale of their 256."""
+    one, most_value = np.float32(1), np.float32(127)
+    padded = np.zeros((len(x), -(-x.shape[1] // 256) * 256), np.float32)
     padded[:, : x.shape[1]] = x
-    groups = padded.reshape(len(x), -1, 32)
+    groups = padded.reshape(len(x), -1, 8, 32)
     largest = np.abs(groups).max(-1, keepdims=True)
-    with np.errstate(divide="ignore"):
-        inverse = np.where(largest > 0, np.float32(127) / largest, np.float32(0)).astype(np.float32)
-    scales = (largest / np.float32(127)).astype(np.float64)
-    values: NDArray[np.float64] = np.rint(groups * inverse) * scales
+    most = largest.max(2, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        group_scales = np.clip(np.ceil(largest * np.where(most > 0, most_value / most, 0)), 1, 127)
+        scales = (most * (one / (most_value * most_value))) * group_scales
+        inverse = np.where(scales > 0, one / scales, np.float32(0))
+    values: NDArray[np.float64] = np.rint(groups * inverse) * scales.astype(np.float64)
     return values.reshape(len(x), -1)[:, : x.shape[1]]
+
+
+def tolerance(stored_as: TensorFormat) -> float:
+    """Share of the sum of magnitudes: what float32 rounds, and the bits that sums of super-blocks are cut by."""
+    return 3e-4 if stored_as.block_size == 256 else 1e-5
 
 
 @pytest.mark.parametrize("isa", ISAS)
@@ -55,7 +63,7 @@ def test_products_agree_with_float64(stored_as: TensorFormat, isa: str) -> None:
             scale = np.abs(seen) @ np.abs(weights).T
             found = _native.multiply(isa, int(stored_as), rows, columns, data, x)
             assert np.isfinite(found).all()
-            assert (np.abs(found - expected) <= 1e-5 * scale + 1e-6).all()
+            assert (np.abs(found - expected) <= tolerance(stored_as) * scale + 1e-6).all()
 
 
 @pytest.mark.parametrize("stored_as", FORMATS, ids=lambda f: f.name)
@@ -119,7 +127,8 @@ def test_extreme_codes_and_activations_do_not_overflow(stored_as: TensorFormat, 
     x = np.stack([np.full(columns, -127), np.full(columns, 127), alternating]).astype(np.float32)
     for isa in ISAS:
         found = _native.multiply(isa, int(stored_as), 16, columns, blocks.reshape(-1), x)
-        np.testing.assert_array_equal(found, x.astype(np.float64) @ weights.T)
+        magnitude = np.abs(x).astype(np.float64) @ np.abs(weights).T
+        assert (np.abs(found - x.astype(np.float64) @ weights.T) <= tolerance(stored_as) * magnitude).all()
 
 
 def test_every_scale_of_mxfp4_is_kept() -> None:
