@@ -50,6 +50,10 @@ struct Avx2 {
 
   static I32 zero_i32() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
   static I32 broadcast_i32(const int32_t* p) { return {_mm256_set1_epi32(*p), _mm256_set1_epi32(*p)}; }
+  static I32 load_u8_i32(const uint8_t* p) {
+    return {_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))),
+            _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p + 8)))};
+  }
   static I32 set_i32(int32_t value) { return {_mm256_set1_epi32(value), _mm256_set1_epi32(value)}; }
   template <int Count>
   static I32 shift_left(I32 a) { return {_mm256_slli_epi32(a.low, Count), _mm256_slli_epi32(a.high, Count)}; }

@@ -34,6 +34,7 @@ struct Avx512Vnni {
 
   static I32 zero_i32() { return _mm512_setzero_si512(); }
   static I32 broadcast_i32(const int32_t* p) { return _mm512_set1_epi32(*p); }
+  static I32 load_u8_i32(const uint8_t* p) { return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
   static I32 set_i32(int32_t value) { return _mm512_set1_epi32(value); }
   template <int Count>
   static I32 shift_left(I32 a) { return _mm512_slli_epi32(a, Count); }

@@ -61,6 +61,12 @@ struct Neon {
 
   static I32 zero_i32() { return same(vdupq_n_s32(0)); }
   static I32 broadcast_i32(const int32_t* p) { return same(vdupq_n_s32(*p)); }
+  static I32 widen_u8(uint8x16_t x) {
+    const uint16x8_t low = vmovl_u8(vget_low_u8(x)), high = vmovl_u8(vget_high_u8(x));
+    const Four<uint16x4_t> words{vget_low_u16(low), vget_high_u16(low), vget_low_u16(high), vget_high_u16(high)};
+    return each([](auto p) { return vreinterpretq_s32_u32(vmovl_u16(p)); }, words);
+  }
+  static I32 load_u8_i32(const uint8_t* p) { return widen_u8(vld1q_u8(p)); }
   static I32 set_i32(int32_t value) { return same(vdupq_n_s32(value)); }
   template <int Count>
   static I32 shift_left(I32 x) { return each([](auto p) { return vshlq_n_s32(p, Count); }, x); }

@@ -42,6 +42,7 @@ struct Portable {
 
   static I32 zero_i32() { return I32{}; }
   static I32 broadcast_i32(const int32_t* p) { return I32::make([&](size_t) { return *p; }); }
+  static I32 load_u8_i32(const uint8_t* p) { return I32::make([&](size_t i) { return int32_t(p[i]); }); }
   static I32 set_i32(int32_t value) { return I32::make([&](size_t) { return value; }); }
   template <int Count>
   static I32 shift_left(I32 a) { return I32::make([&](size_t i) { return a.value[i] * (1 << Count); }); }
