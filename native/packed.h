@@ -188,28 +188,30 @@ static_assert(sizeof(Q4_1Block) == 10 * 64 && sizeof(Q5_1Block) == 12 * 64);
 static_assert(sizeof(Q4_KBlock) == 37 * 64 && sizeof(Q5_KBlock) == 45 * 64 && sizeof(Q6_KBlock) == 53 * 64);
 
 inline constexpr size_t block_groups = 8;  // groups of activations that share a float scale
-inline constexpr int sum_scale_shift = 4, half_sum_scale_shift = 3;
 
 // Activations of 256 columns for a tile of Rows rows: int8 values, and what the scales, offsets and minimums of the weights
 // need. A group's scale is an integer from 1 to 127 times the block's, so that sums over groups stay integers:
 //   value = nearest(x / (scale * group_scale)),  scale = largest magnitude of the block / 127^2,
 //   group_scale = least integer for which no value exceeds 127.
+// Minimums are multiplied with sums times group_scale, in units of the least power of two that makes them fit into sixteen
+// bits: a fixed unit would be too coarse for the small groups beside one with outliers.
 template <int Rows>
 struct ActivationBlock {
   float scale[Rows];
+  float sum_scale[Rows];                          // scale * the unit of the sums below
   float float_scale[block_groups][Rows];          // scale * group_scale
   float scaled_sum[block_groups][Rows];           // scale * group_scale * sum of the group's values
   int32_t negative_sum[block_groups][Rows];
   int32_t half_offset[block_groups][2][Rows];     // 4 - 32 * sum of values 0..15, of 16..31; see start_of_half
   int16_t group_scale[block_groups / 2][Rows][2];
-  int16_t group_sum[block_groups / 2][Rows][2];   // group_scale * sum / 2^sum_scale_shift, rounded
-  int16_t half_sum[block_groups / 2][2][Rows][2];  // group_scale * sum of a half / 2^half_sum_scale_shift, rounded
+  int16_t group_sum[block_groups / 2][Rows][2];   // group_scale * sum of the values, in that unit
+  int16_t half_sum[block_groups / 2][2][Rows][2];  // the same of a half
   int8_t value[block_groups][Rows][group];
 };
 
 // Every field of a block of many rows begins at that multiple of its place in a block of one.
 inline constexpr size_t activation_bytes_per_row_block = sizeof(ActivationBlock<1>);
-static_assert(sizeof(ActivationBlock<8>) == 8 * activation_bytes_per_row_block && activation_bytes_per_row_block == 484);
+static_assert(sizeof(ActivationBlock<8>) == 8 * activation_bytes_per_row_block && activation_bytes_per_row_block == 488);
 
 // Calls visit.template operator()<Block>() with the block type of a quantised format; false for a float format.
 template <class Visit>

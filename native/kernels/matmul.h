@@ -55,14 +55,18 @@ BORRADOR_INLINE void add_dots(const Codes<Block::Bits>& group_codes, const int8_
   }
 }
 
-// What a sum of products starts from: the offset of the codes times the sum of the values; without an offset, half of what
-// is dropped later, so that dropping rounds.
-template <class S, class Block, int Rows>
+// What a sum of products starts from: the offset of the codes times the sum of the values, and half of what is dropped
+// later, so that dropping rounds. Ties would then always go up, so odd groups start one lower, and theirs go down.
+template <class S, class Block, bool Odd, int Rows>
 BORRADOR_INLINE typename S::I32 start_of_dot(const ActivationBlock<Rows>& activation, size_t g, int row) {
-  constexpr bool from_zero = Block::offset_shift == 0 || (Block::wide && S::wide_takes_offset);  // S may subtract the 128 itself
-  if constexpr (!from_zero) return S::template shift_left<Block::offset_shift>(S::broadcast_i32(&activation.negative_sum[g][row]));
-  else if constexpr (Block::offset_shift == 0 && Block::groups == block_groups) return S::set_i32((1 << Block::sum_shift) / 2);
-  else return S::zero_i32();
+  constexpr int half = [] {
+    if constexpr (requires { Block::sum_shift; }) return Block::sum_shift == 0 ? 0 : (1 << Block::sum_shift) / 2 - (Odd ? 1 : 0);
+    else return 0;
+  }();
+  if constexpr (Block::offset_shift == 0 || (Block::wide && S::wide_takes_offset)) return S::set_i32(half);  // S may subtract the 128 itself
+  const auto offset = S::template shift_left<Block::offset_shift>(S::broadcast_i32(&activation.negative_sum[g][row]));
+  if constexpr (half == 0) return offset;
+  else return S::add_i32(offset, S::set_i32(half));
 }
 
 // The same for half a group. The stored sums hold the offset 2^5 and half of what is dropped then; shifted to 2^2, where
@@ -75,9 +79,9 @@ BORRADOR_INLINE typename S::I32 start_of_half(const ActivationBlock<Rows>& activ
   else return S::template divide_by_power<5 - Block::offset_shift>(offset);
 }
 
-template <class S, class Block, int Rows>
+template <class S, bool Odd, class Block, int Rows>
 BORRADOR_INLINE void whole_dots(const Block& block, size_t g, const ActivationBlock<Rows>& activation, typename S::I32 (&dot)[Rows]) {
-  for (int i = 0; i < Rows; ++i) dot[i] = start_of_dot<S, Block>(activation, g, i);
+  for (int i = 0; i < Rows; ++i) dot[i] = start_of_dot<S, Block, Odd>(activation, g, i);
   add_dots<S, Block, 0, 8>(block.codes[g], activation.value[g], dot);
 }
 
@@ -122,13 +126,13 @@ BORRADOR_INLINE void add_pair(const Block& block, size_t pair, const ActivationB
     half_dots<S, 1>(block, 2 * pair + 1, activation, odd);
     add_scaled_dots<S, Block>(even, odd, half_scales<S>(block, pair, 1), group_scales, total);
   } else {
-    whole_dots<S>(block, 2 * pair, activation, even);
-    whole_dots<S>(block, 2 * pair + 1, activation, odd);
+    whole_dots<S, false>(block, 2 * pair, activation, even);
+    whole_dots<S, true>(block, 2 * pair + 1, activation, odd);
     add_scaled_dots<S, Block>(even, odd, S::load_pairs(block.scale[pair][0]), group_scales, total);
   }
 }
 
-// What the minimums of a block take from one row, in units of 2^minimum_shift.
+// What the minimums of a block take from one row.
 template <class S, class Block, int Rows>
 BORRADOR_INLINE typename S::I32 minimum_sum(const Block& block, const ActivationBlock<Rows>& activation, int row) {
   auto sum = S::zero_i32();
@@ -146,7 +150,6 @@ BORRADOR_INLINE typename S::I32 minimum_sum(const Block& block, const Activation
 template <class S, class Block, int Rows, bool Stream>
   requires(Block::groups == block_groups)
 void tile(const Block* blocks, size_t count, const ActivationBlock<Rows>* activation, float* out, size_t out_stride) {
-  constexpr int minimum_shift = Block::halves ? half_sum_scale_shift : sum_scale_shift;
   typename S::F32 sum[Rows];
   for (int i = 0; i < Rows; ++i) sum[i] = S::zero_f32();
   for (size_t b = 0; b < count; ++b, ++activation) {
@@ -161,13 +164,13 @@ void tile(const Block* blocks, size_t count, const ActivationBlock<Rows>* activa
       add_pair<S>(block, pair, *activation, total);
     }
     const auto scale = S::mul(S::load_f16(block.super_scale), S::set(float(1 << Block::sum_shift)));
-    for (int i = 0; i < Rows; ++i) {
-      auto product = S::mul(S::to_f32(total[i]), scale);
-      if constexpr (requires { block.super_minimum; }) {
-        const auto minimum = S::mul(S::load_f16(block.super_minimum), S::set(float(1 << minimum_shift)));
-        product = S::negative_fma(S::to_f32(minimum_sum<S>(block, *activation, i)), minimum, product);
+    for (int i = 0; i < Rows; ++i) sum[i] = S::fma(S::mul(S::to_f32(total[i]), scale), S::broadcast(&activation->scale[i]), sum[i]);
+    if constexpr (requires { block.super_minimum; }) {
+      const auto minimum = S::load_f16(block.super_minimum);
+      for (int i = 0; i < Rows; ++i) {
+        const auto product = S::mul(S::to_f32(minimum_sum<S>(block, *activation, i)), minimum);
+        sum[i] = S::negative_fma(product, S::broadcast(&activation->sum_scale[i]), sum[i]);
       }
-      sum[i] = S::fma(product, S::broadcast(&activation->scale[i]), sum[i]);
     }
   }
   for (int i = 0; i < Rows; ++i) S::store(out + i * out_stride, sum[i]);
@@ -186,7 +189,7 @@ void tile(const Block* blocks, size_t count, const ActivationBlock<Rows>* activa
     for (size_t g = 0; g < Block::groups; ++g) {
       if constexpr (Stream) fetch_ahead<S>(block, g);
       typename S::I32 dot[Rows];
-      for (int i = 0; i < Rows; ++i) dot[i] = start_of_dot<S, Block>(activation, first + g, i);
+      for (int i = 0; i < Rows; ++i) dot[i] = start_of_dot<S, Block, false>(activation, first + g, i);
       add_dots<S, Block, 0, 8>(block.codes[g], activation.value[first + g], dot);
       const auto scale = [&] {
         if constexpr (Block::bfloat_scales) return S::load_bf16(block.scale[g]);

@@ -38,6 +38,7 @@ class RowOfBlock {
   RowOfBlock(uint8_t* block, size_t row, size_t tile) : block_(block), row_(row), tile_(tile) {}
 
   float& scale() { return *place<float>(offsetof(One, scale), 0, 1); }
+  float& sum_scale() { return *place<float>(offsetof(One, sum_scale), 0, 1); }
   float& float_scale(size_t g) { return *place<float>(offsetof(One, float_scale), g, 1); }
   float& scaled_sum(size_t g) { return *place<float>(offsetof(One, scaled_sum), g, 1); }
   int32_t& negative_sum(size_t g) { return *place<int32_t>(offsetof(One, negative_sum), g, 1); }
@@ -60,24 +61,43 @@ class RowOfBlock {
   size_t row_, tile_;
 };
 
+// Sums of a group's values: of the first half, of the second.
+struct GroupSums {
+  int32_t half[2];
+  int32_t all() const { return half[0] + half[1]; }
+};
+
 template <class S>
-void quantise_group(const float* values, size_t g, float scale, float group_scale, RowOfBlock& to) {
-  const float whole_scale = scale * group_scale;
-  const auto inverse = S::set(whole_scale > 0 ? 1.0f / whole_scale : 0.0f);
+GroupSums quantise_group(const float* values, size_t g, float scale, RowOfBlock& to) {
+  const auto inverse = S::set(scale > 0 ? 1.0f / scale : 0.0f);
   const auto low = to_int8_range<S>(S::mul(S::load(values), inverse)), high = to_int8_range<S>(S::mul(S::load(values + lanes), inverse));
   S::store_i8(to.values(g), low);
   S::store_i8(to.values(g) + lanes, high);
-  const int32_t first = S::sum(low), second = S::sum(high), all = first + second, times = int32_t(group_scale);
-  const auto half = [&](int32_t sum) { return int16_t((sum * times + (1 << half_sum_scale_shift) / 2) >> half_sum_scale_shift); };
-  to.float_scale(g) = whole_scale;
-  to.scaled_sum(g) = whole_scale * float(all);
-  to.negative_sum(g) = -all;
-  to.half_offset(g, 0) = 4 - 32 * first;
-  to.half_offset(g, 1) = 4 - 32 * second;
-  to.group_scale(g) = int16_t(times);
-  to.group_sum(g) = int16_t((all * times + (1 << sum_scale_shift) / 2) >> sum_scale_shift);
-  to.half_sum(g, 0) = half(first);
-  to.half_sum(g, 1) = half(second);
+  const GroupSums sums{{S::sum(low), S::sum(high)}};
+  to.float_scale(g) = scale;
+  to.scaled_sum(g) = scale * float(sums.all());
+  to.negative_sum(g) = -sums.all();
+  for (size_t half = 0; half < 2; ++half) to.half_offset(g, half) = 4 - 32 * sums.half[half];
+  return sums;
+}
+
+// Writes the sums times group scales that minimums are multiplied with.
+inline void store_sums(const GroupSums (&sums)[block_groups], float scale, RowOfBlock& to) {
+  int32_t most = 0;
+  for (size_t g = 0; g < block_groups; ++g)
+    for (const int32_t sum : {sums[g].half[0], sums[g].half[1], sums[g].all()}) most = std::max(most, std::abs(sum) * to.group_scale(g));
+  int shift = 0;
+  while ((most + (1 << shift) / 2) >> shift > INT16_MAX) ++shift;
+  // Ties go up in even groups and down in odd ones.
+  const auto cut = [&](int32_t sum, size_t g) {
+    const int32_t half = shift == 0 ? 0 : (1 << shift) / 2 - int32_t(g % 2);
+    return int16_t((sum * to.group_scale(g) + half) >> shift);
+  };
+  for (size_t g = 0; g < block_groups; ++g) {
+    to.group_sum(g) = cut(sums[g].all(), g);
+    for (size_t half = 0; half < 2; ++half) to.half_sum(g, half) = cut(sums[g].half[half], g);
+  }
+  to.sum_scale() = scale * float(1 << shift);
 }
 
 template <class S>
@@ -100,10 +120,13 @@ void quantise(const float* x, size_t columns, size_t begin, size_t end, uint8_t*
     RowOfBlock to(activations + b * activation_bytes_per_row_block * tile, row, tile);
     const float scale = most * (1.0f / (127.0f * 127.0f)) + nothing, inverse = most > 0 ? 127.0f / most : 0.0f;
     to.scale() = scale;
+    GroupSums sums[block_groups];
     for (size_t g = 0; g < block_groups; ++g) {
-      const float least = std::ceil(largest[g] * inverse);
-      quantise_group<S>(values + g * group, g, scale, least >= 1 ? (least <= 127 ? least : 127.0f) : 1.0f, to);
+      const float least = std::ceil(largest[g] * inverse), group_scale = least >= 1 ? (least <= 127 ? least : 127.0f) : 1.0f;
+      to.group_scale(g) = int16_t(group_scale);
+      sums[g] = quantise_group<S>(values + g * group, g, scale * group_scale, to);
     }
+    store_sums(sums, scale, to);
   }
 }
 
