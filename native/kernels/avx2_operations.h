@@ -18,7 +18,6 @@ struct FloatPair {
 struct Avx2 {
   using U8 = Pair;
   using I32 = Pair;
-  using Pairs = Pair;
   using F32 = FloatPair;
   static constexpr int tile_rows = 4, dot_sums = 4;
   static constexpr bool wide_takes_offset = true;
@@ -85,35 +84,6 @@ struct Avx2 {
     else return {dot_half(sum.low, codes.low, values), dot_half(sum.high, codes.high, values)};
   }
 
-  // Pairs: two integers of sixteen bits in each lane.
-  static __m128i load_bytes(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }
-  static I32 load_pairs(const uint8_t* p) { return {_mm256_cvtepu8_epi16(load_bytes(p)), _mm256_cvtepu8_epi16(load_bytes(p + 16))}; }
-  static I32 load_pairs(const int8_t* p) { return {_mm256_cvtepi8_epi16(load_bytes(p)), _mm256_cvtepi8_epi16(load_bytes(p + 16))}; }
-  // Bits Shift..Shift+3 of each byte.
-  template <int Shift>
-  static I32 load_nibble_pairs(const uint8_t* p) {
-    const I32 pairs = load_pairs(p);
-    const __m256i nibble = _mm256_set1_epi16(15);
-    return {_mm256_and_si256(_mm256_srli_epi16(pairs.low, Shift), nibble), _mm256_and_si256(_mm256_srli_epi16(pairs.high, Shift), nibble)};
-  }
-  static I32 broadcast_pair(const int16_t* p) {
-    int32_t both;
-    std::memcpy(&both, p, 4);
-    return set_i32(both);
-  }
-  template <int Shift>
-  static __m256i pack_half(__m256i a, __m256i b) {
-    return _mm256_blend_epi16(_mm256_srai_epi32(a, Shift), _mm256_slli_epi32(b, 16 - Shift), 0xaa);
-  }
-  // Lanes of a and b without their Shift lowest bits, which then fit into sixteen.
-  template <int Shift>
-  static I32 pack_pairs(I32 a, I32 b) { return {pack_half<Shift>(a.low, b.low), pack_half<Shift>(a.high, b.high)}; }
-  static I32 mul_pairs(I32 a, I32 b) { return {_mm256_mullo_epi16(a.low, b.low), _mm256_mullo_epi16(a.high, b.high)}; }
-  // sum + a.first * b.first + a.second * b.second.
-  static I32 dot_pairs(I32 sum, I32 a, I32 b) {
-    return {_mm256_add_epi32(sum.low, _mm256_madd_epi16(a.low, b.low)), _mm256_add_epi32(sum.high, _mm256_madd_epi16(a.high, b.high))};
-  }
-
   static F32 zero_f32() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
   static F32 set(float value) { return {_mm256_set1_ps(value), _mm256_set1_ps(value)}; }
   static F32 broadcast(const float* p) { return set(*p); }
@@ -170,6 +140,24 @@ struct Avx2 {
 
   // Attention's integers.
   using I16 = Pair;
+  static __m128i load_bytes(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }
+  static I16 load_pairs(const uint8_t* p) { return {_mm256_cvtepu8_epi16(load_bytes(p)), _mm256_cvtepu8_epi16(load_bytes(p + 16))}; }
+  static I16 load_pairs(const int8_t* p) { return {_mm256_cvtepi8_epi16(load_bytes(p)), _mm256_cvtepi8_epi16(load_bytes(p + 16))}; }
+  // Bits Shift..Shift+3 of each byte.
+  template <int Shift>
+  static I16 load_nibble_pairs(const uint8_t* p) {
+    const I16 pairs = load_pairs(p);
+    const __m256i nibble = _mm256_set1_epi16(15);
+    return {_mm256_and_si256(_mm256_srli_epi16(pairs.low, Shift), nibble), _mm256_and_si256(_mm256_srli_epi16(pairs.high, Shift), nibble)};
+  }
+  template <int Shift>
+  static __m256i pack_half(__m256i a, __m256i b) {
+    return _mm256_blend_epi16(_mm256_srai_epi32(a, Shift), _mm256_slli_epi32(b, 16 - Shift), 0xaa);
+  }
+  // Lanes of a and b without their Shift lowest bits, which then fit into sixteen.
+  template <int Shift>
+  static I16 pack_pairs(I32 a, I32 b) { return {pack_half<Shift>(a.low, b.low), pack_half<Shift>(a.high, b.high)}; }
+  static I16 mul_pairs(I16 a, I16 b) { return {_mm256_mullo_epi16(a.low, b.low), _mm256_mullo_epi16(a.high, b.high)}; }
   static I16 load_i16(const int16_t* p) { return {load_half(p), load_half(p + 16)}; }
   static I16 broadcast_pair(const int16_t* p) {
     int32_t pair;

@@ -10,7 +10,6 @@ namespace {
 struct Avx512Vnni {
   using U8 = __m512i;
   using I32 = __m512i;
-  using Pairs = __m512i;
   using F32 = __m512;
   static constexpr int tile_rows = 8, dot_sums = 16;
   static constexpr bool wide_takes_offset = false;
@@ -35,7 +34,6 @@ struct Avx512Vnni {
   static I32 zero_i32() { return _mm512_setzero_si512(); }
   static I32 broadcast_i32(const int32_t* p) { return _mm512_set1_epi32(*p); }
   static I32 load_u8_i32(const uint8_t* p) { return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
-  static I32 set_i32(int32_t value) { return _mm512_set1_epi32(value); }
   template <int Count>
   static I32 shift_left(I32 a) { return _mm512_slli_epi32(a, Count); }
   // Rounds down.
@@ -52,27 +50,6 @@ struct Avx512Vnni {
     std::memcpy(&four, quad, 4);
     return _mm512_dpbusd_epi32(sum, codes, _mm512_set1_epi32(four));
   }
-
-  // Pairs: two integers of sixteen bits in each lane.
-  static __m256i load_bytes(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
-  static I32 load_pairs(const uint8_t* p) { return _mm512_cvtepu8_epi16(load_bytes(p)); }
-  static I32 load_pairs(const int8_t* p) { return _mm512_cvtepi8_epi16(load_bytes(p)); }
-  // Bits Shift..Shift+3 of each byte.
-  template <int Shift>
-  static I32 load_nibble_pairs(const uint8_t* p) { return _mm512_and_si512(_mm512_srli_epi16(load_pairs(p), Shift), _mm512_set1_epi16(15)); }
-  static I32 broadcast_pair(const int16_t* p) {
-    int32_t both;
-    std::memcpy(&both, p, 4);
-    return _mm512_set1_epi32(both);
-  }
-  // Lanes of a and b without their Shift lowest bits, which then fit into sixteen.
-  template <int Shift>
-  static I32 pack_pairs(I32 a, I32 b) {
-    return _mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_srai_epi32(a, Shift), _mm512_slli_epi32(b, 16 - Shift));
-  }
-  static I32 mul_pairs(I32 a, I32 b) { return _mm512_mullo_epi16(a, b); }
-  // sum + a.first * b.first + a.second * b.second.
-  static I32 dot_pairs(I32 sum, I32 a, I32 b) { return _mm512_dpwssd_epi32(sum, a, b); }
 
   static F32 zero_f32() { return _mm512_setzero_ps(); }
   static F32 set(float value) { return _mm512_set1_ps(value); }
@@ -103,6 +80,18 @@ struct Avx512Vnni {
 
   // Attention's integers.
   using I16 = __m512i;
+  static __m256i load_bytes(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
+  static I16 load_pairs(const uint8_t* p) { return _mm512_cvtepu8_epi16(load_bytes(p)); }
+  static I16 load_pairs(const int8_t* p) { return _mm512_cvtepi8_epi16(load_bytes(p)); }
+  // Bits Shift..Shift+3 of each byte.
+  template <int Shift>
+  static I16 load_nibble_pairs(const uint8_t* p) { return _mm512_and_si512(_mm512_srli_epi16(load_pairs(p), Shift), _mm512_set1_epi16(15)); }
+  // Lanes of a and b without their Shift lowest bits, which then fit into sixteen.
+  template <int Shift>
+  static I16 pack_pairs(I32 a, I32 b) {
+    return _mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_srai_epi32(a, Shift), _mm512_slli_epi32(b, 16 - Shift));
+  }
+  static I16 mul_pairs(I16 a, I16 b) { return _mm512_mullo_epi16(a, b); }
   static I16 load_i16(const int16_t* p) { return _mm512_loadu_si512(p); }
   static I16 broadcast_pair(const int16_t* p) {
     int32_t pair;

@@ -101,15 +101,15 @@ void fetch_ahead(const Block& block, size_t g) {
 
 // Sums of products of two groups times the groups' scales, added to `total`.
 template <class S, class Block, int Rows>
-BORRADOR_INLINE void add_scaled_dots(const typename S::I32 (&even)[Rows], const typename S::I32 (&odd)[Rows], typename S::Pairs scales,
+BORRADOR_INLINE void add_scaled_dots(const typename S::I32 (&even)[Rows], const typename S::I32 (&odd)[Rows], typename S::I16 scales,
                                      const int16_t (&group_scales)[Rows][2], typename S::I32 (&total)[Rows]) {
   for (int i = 0; i < Rows; ++i)
-    total[i] = S::dot_pairs(total[i], S::template pack_pairs<Block::sum_shift>(even[i], odd[i]),
+    total[i] = S::dot2(total[i], S::template pack_pairs<Block::sum_shift>(even[i], odd[i]),
                             S::mul_pairs(scales, S::broadcast_pair(group_scales[i])));
 }
 
 template <class S, class Block>
-BORRADOR_INLINE typename S::Pairs half_scales(const Block& block, size_t pair, size_t half) {
+BORRADOR_INLINE typename S::I16 half_scales(const Block& block, size_t pair, size_t half) {
   if constexpr (requires { block.super_minimum; }) return S::template load_nibble_pairs<0>(block.half_scale[pair][half][0]);
   else return S::load_pairs(block.half_scale[pair][half][0]);
 }
@@ -139,8 +139,8 @@ BORRADOR_INLINE typename S::I32 minimum_sum(const Block& block, const Activation
   for (size_t pair = 0; pair < Block::groups / 2; ++pair) {
     if constexpr (Block::halves)
       for (size_t half = 0; half < 2; ++half)
-        sum = S::dot_pairs(sum, S::template load_nibble_pairs<4>(block.half_scale[pair][half][0]), S::broadcast_pair(activation.half_sum[pair][half][row]));
-    else sum = S::dot_pairs(sum, S::load_pairs(block.minimum[pair][0]), S::broadcast_pair(activation.group_sum[pair][row]));
+        sum = S::dot2(sum, S::template load_nibble_pairs<4>(block.half_scale[pair][half][0]), S::broadcast_pair(activation.half_sum[pair][half][row]));
+    else sum = S::dot2(sum, S::load_pairs(block.minimum[pair][0]), S::broadcast_pair(activation.group_sum[pair][row]));
   }
   return sum;
 }

@@ -91,51 +91,6 @@ struct Neon {
     return each([&](auto s, auto p) { return vdotq_s32(s, vreinterpretq_s8_u8(p), values); }, sum, codes);
   }
 
-  // Pairs: two integers of sixteen bits in each lane.
-  using Pairs = Four<int16x8_t>;
-  static Pairs widen(uint8x16_t x, uint8x16_t y) {
-    const Four<uint8x8_t> bytes{vget_low_u8(x), vget_high_u8(x), vget_low_u8(y), vget_high_u8(y)};
-    return each([](auto p) { return vreinterpretq_s16_u16(vmovl_u8(p)); }, bytes);
-  }
-  static Pairs load_pairs(const uint8_t* p) { return widen(vld1q_u8(p), vld1q_u8(p + 16)); }
-  static Pairs load_pairs(const int8_t* p) {
-    const Four<int8x8_t> bytes{vld1_s8(p), vld1_s8(p + 8), vld1_s8(p + 16), vld1_s8(p + 24)};
-    return each([](auto q) { return vmovl_s8(q); }, bytes);
-  }
-  // Bits Shift..Shift+3 of each byte.
-  template <int Shift>
-  static Pairs load_nibble_pairs(const uint8_t* p) {
-    const auto nibble = [](uint8x16_t x) {
-      if constexpr (Shift > 0) x = vshrq_n_u8(x, Shift);
-      return vandq_u8(x, vdupq_n_u8(15));
-    };
-    return widen(nibble(vld1q_u8(p)), nibble(vld1q_u8(p + 16)));
-  }
-  static Pairs broadcast_pair(const int16_t* p) {
-    int32_t both;
-    std::memcpy(&both, p, 4);
-    return same(vreinterpretq_s16_s32(vdupq_n_s32(both)));
-  }
-  // Lanes of x and y without their Shift lowest bits, which then fit into sixteen.
-  template <int Shift>
-  static Pairs pack_pairs(I32 x, I32 y) {
-    const auto drop = [](int32x4_t p) {
-      if constexpr (Shift > 0) return vshrq_n_s32(p, Shift);
-      else return p;
-    };
-    return each([&](auto p, auto q) { return vreinterpretq_s16_s32(vsliq_n_s32(drop(p), drop(q), 16)); }, x, y);
-  }
-  static Pairs mul_pairs(Pairs x, Pairs y) { return each([](auto p, auto q) { return vmulq_s16(p, q); }, x, y); }
-  // sum + x.first * y.first + x.second * y.second.
-  static I32 dot_pairs(I32 sum, Pairs x, Pairs y) {
-    return each(
-        [](auto s, auto p, auto q) {
-          const int32x4_t low = vmull_s16(vget_low_s16(p), vget_low_s16(q)), high = vmull_s16(vget_high_s16(p), vget_high_s16(q));
-          return vaddq_s32(s, vpaddq_s32(low, high));
-        },
-        sum, x, y);
-  }
-
   static F32 zero_f32() { return set(0.0f); }
   static F32 set(float value) { return same(vdupq_n_f32(value)); }
   static F32 broadcast(const float* p) { return set(*p); }
@@ -189,6 +144,34 @@ struct Neon {
 
   // Attention's integers.
   using I16 = Four<int16x8_t>;
+  static I16 widen(uint8x16_t x, uint8x16_t y) {
+    const Four<uint8x8_t> bytes{vget_low_u8(x), vget_high_u8(x), vget_low_u8(y), vget_high_u8(y)};
+    return each([](auto p) { return vreinterpretq_s16_u16(vmovl_u8(p)); }, bytes);
+  }
+  static I16 load_pairs(const uint8_t* p) { return widen(vld1q_u8(p), vld1q_u8(p + 16)); }
+  static I16 load_pairs(const int8_t* p) {
+    const Four<int8x8_t> bytes{vld1_s8(p), vld1_s8(p + 8), vld1_s8(p + 16), vld1_s8(p + 24)};
+    return each([](auto q) { return vmovl_s8(q); }, bytes);
+  }
+  // Bits Shift..Shift+3 of each byte.
+  template <int Shift>
+  static I16 load_nibble_pairs(const uint8_t* p) {
+    const auto nibble = [](uint8x16_t x) {
+      if constexpr (Shift > 0) x = vshrq_n_u8(x, Shift);
+      return vandq_u8(x, vdupq_n_u8(15));
+    };
+    return widen(nibble(vld1q_u8(p)), nibble(vld1q_u8(p + 16)));
+  }
+  // Lanes of x and y without their Shift lowest bits, which then fit into sixteen.
+  template <int Shift>
+  static I16 pack_pairs(I32 x, I32 y) {
+    const auto drop = [](int32x4_t p) {
+      if constexpr (Shift > 0) return vshrq_n_s32(p, Shift);
+      else return p;
+    };
+    return each([&](auto p, auto q) { return vreinterpretq_s16_s32(vsliq_n_s32(drop(p), drop(q), 16)); }, x, y);
+  }
+  static I16 mul_pairs(I16 x, I16 y) { return each([](auto p, auto q) { return vmulq_s16(p, q); }, x, y); }
   static I16 load_i16(const int16_t* p) { return {vld1q_s16(p), vld1q_s16(p + 8), vld1q_s16(p + 16), vld1q_s16(p + 24)}; }
   static I16 broadcast_pair(const int16_t* p) {
     int32_t pair;

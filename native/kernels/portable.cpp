@@ -62,20 +62,6 @@ struct Portable {
     return sum;
   }
 
-  // Pairs: two integers of sixteen bits in each lane.
-  using Pairs = Lanes<int16_t, 2 * lanes>;
-  template <class Byte>
-  static Pairs load_pairs(const Byte* p) { return Pairs::make([&](size_t i) { return int16_t(p[i]); }); }
-  template <int Shift>
-  static Pairs load_nibble_pairs(const uint8_t* p) { return Pairs::make([&](size_t i) { return int16_t(p[i] >> Shift & 15); }); }
-  static Pairs broadcast_pair(const int16_t* p) { return Pairs::make([&](size_t i) { return p[i % 2]; }); }
-  template <int Shift>
-  static Pairs pack_pairs(I32 a, I32 b) { return Pairs::make([&](size_t i) { return int16_t((i % 2 ? b : a).value[i / 2] >> Shift); }); }
-  static Pairs mul_pairs(Pairs a, Pairs b) { return Pairs::make([&](size_t i) { return int16_t(a.value[i] * b.value[i]); }); }
-  static I32 dot_pairs(I32 sum, Pairs a, Pairs b) {
-    return I32::make([&](size_t i) { return sum.value[i] + a.value[2 * i] * b.value[2 * i] + a.value[2 * i + 1] * b.value[2 * i + 1]; });
-  }
-
   static F32 zero_f32() { return F32{}; }
   static F32 set(float value) { return F32::make([&](size_t) { return value; }); }
   static F32 broadcast(const float* p) { return set(*p); }
@@ -116,6 +102,13 @@ struct Portable {
 
   // Attention's integers.
   using I16 = Lanes<int16_t, 2 * lanes>;
+  template <class Byte>
+  static I16 load_pairs(const Byte* p) { return I16::make([&](size_t i) { return int16_t(p[i]); }); }
+  template <int Shift>
+  static I16 load_nibble_pairs(const uint8_t* p) { return I16::make([&](size_t i) { return int16_t(p[i] >> Shift & 15); }); }
+  template <int Shift>
+  static I16 pack_pairs(I32 a, I32 b) { return I16::make([&](size_t i) { return int16_t((i % 2 ? b : a).value[i / 2] >> Shift); }); }
+  static I16 mul_pairs(I16 a, I16 b) { return I16::make([&](size_t i) { return int16_t(a.value[i] * b.value[i]); }); }
   static I16 load_i16(const int16_t* p) { return I16::make([&](size_t i) { return p[i]; }); }
   static I16 broadcast_pair(const int16_t* p) { return I16::make([&](size_t i) { return p[i % 2]; }); }
   static I32 dot2(I32 sum, I16 a, I16 b) {
