@@ -1,6 +1,7 @@
 """A language model that writes a fixed answer, so that the command line is tested without one.
 
-`python -m tests.cli.scripted_llm [--slow] ARGUMENTS` is `borrador ARGUMENTS` with it.
+`python -m tests.cli.scripted_llm [--slow] ARGUMENTS` is `borrador ARGUMENTS` with it, or for `verify` with the scripted
+target of its own tests.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
-from borrador.cli import bench, entry, run
+from tests.verify.scripted import EXTENT, make_parts
+
+from borrador.cli import bench, entry, run, verify
 from borrador.types import (
     Completion,
     Draft,
@@ -161,6 +164,7 @@ def main(words: Sequence[str]) -> int:
     llm = ScriptedLLM(ROUNDS * 1000, pause_s=0.005) if slow else ScriptedLLM()
     for module in (run, bench):
         vars(module)["open_llm"] = lambda *_, **__: llm
+    vars(verify).update(find_parts=lambda *_, **__: lambda _threads: make_parts(), QUICK=EXTENT)
     return entry.main(words[1:] if slow else words)
 
 

@@ -21,9 +21,11 @@ OPTIONS = {
     ("list",): {"--json"},
     ("show",): {"--json"},
     ("rows",): {"-m", "--model", "--repeats", "--context-tokens", "--plot", "--threads", "--json", "-q", "--quiet"},
+    ("verify",): {"-m", "--model", "-d", "--draft", "--prompts", "--quick", "--threads", "--break-residual"}
+    | {"--json", "-q", "--quiet"},
     ("bench",): ENGINE_OPTIONS | {"--prompts", "--per-task", "-n", "--max-tokens", "--json", "-q", "--quiet"},
 }
-COMMANDS = ["run", "pull", "list", "show", "rows", "bench"]
+COMMANDS = ["run", "pull", "list", "show", "rows", "bench", "verify"]
 
 
 @pytest.mark.parametrize("words", OPTIONS)

@@ -95,6 +95,21 @@ def test_bench_finds_every_answer_identical() -> None:
     assert entry["prefill_tok_s"] > entry["plain_tok_s"]
 
 
+def test_verify_finds_that_speculation_changes_nothing() -> None:
+    code, out, err = borrador("verify", "--quick", "-d", "lookup", "--json")
+    *_, last = out.splitlines()
+    entry = json.loads(last)
+    assert (code, entry["passed"]) == (0, True)
+    answers, seeded, logits, law = entry["steps"]
+    for step in (answers, seeded):
+        assert step["drafters"]["rehearsed tree"]["accepted"] > 0
+    assert answers["drafters"]["lookup"]["accepted"] > 0
+    assert logits["vocabulary"] == 49152
+    assert law["draws"] == 20_000
+    assert law["controls_noticed"] == len(law["controls"])
+    assert "step 4 of 4: sampling law" in err
+
+
 def test_rows_measures_every_size() -> None:
     code, out, _ = borrador("rows", "--json", "--repeats", "15", "-q")
     entry = json.loads(out.splitlines()[-1])

@@ -12,6 +12,7 @@ from borrador.cli.bench import bench
 from borrador.cli.models import list_models, pull, show
 from borrador.cli.rows import rows
 from borrador.cli.run import run
+from borrador.cli.verify import verify
 from borrador.errors import UsageError
 
 # Typer carries its own copy of click in newer versions; the base of its public exceptions is the same in all.
@@ -34,6 +35,7 @@ app.command("list")(list_models)
 app.command("show")(show)
 app.command("rows")(rows)
 app.command("bench")(bench)
+app.command("verify")(verify)
 
 
 def _print_version(wanted: bool) -> None:

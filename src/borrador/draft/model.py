@@ -39,13 +39,14 @@ class ModelDrafter:
     ) -> None:
         self.name = name
         self.vocabulary_size = vocabulary_size
-        self._model = model
-        self._context_length = context_length
+        self.model = model
+        self.context_length = context_length
         self.end_ids = end_ids
         self._idle: list[CachedSequence] = []
 
-    def open(self, shaper: Shaper, /) -> ModelDraftSession:
-        return ModelDraftSession(self, self._take(), shaper)
+    def open(self, shaper: Shaper, /, noise: Noise | None = None) -> ModelDraftSession:
+        """Start drafting for a request; tokens are drawn with `noise`, or with fresh noise."""
+        return ModelDraftSession(self, self._take(), shaper, noise)
 
     def price(self) -> Price:
         """Times passes over one row and over many on an empty sequence: of each kind the fastest, since other programs
@@ -61,14 +62,14 @@ class ModelDrafter:
 
     def close(self) -> None:
         self._idle.clear()
-        self._model.close()
+        self.model.close()
 
     def give_back(self, sequence: CachedSequence) -> None:
         """Keep a session's sequence for the next request, which may begin alike."""
         self._idle.append(sequence)
 
     def _take(self) -> CachedSequence:
-        return self._idle.pop() if self._idle else CachedSequence(self._model.open(self._context_length))
+        return self._idle.pop() if self._idle else CachedSequence(self.model.open(self.context_length))
 
 
 class ModelDraftSession:

@@ -1,0 +1,1 @@
+"""Proof on a user's own model that speculation changes nothing: answers, logits, and the law of sampling."""
