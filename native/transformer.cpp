@@ -16,6 +16,8 @@ constexpr size_t long_past = 1024;     // positions from which on chunks are spr
 constexpr size_t few_heads = 32;       // of all rows, that are not worth waking the threads for
 constexpr size_t attention_rows = 8;  // rows of one sequence that are attended together
 constexpr size_t piece_bytes = 65536; // weights a thread takes at a time
+constexpr size_t many_rows = 32;
+constexpr size_t many_rows_piece_bytes = 1 << 19;  // which tiles of activations come back to, in the second cache level
 constexpr size_t blocks_per_piece = 2;  // of activations that a thread takes at a time
 constexpr size_t few_blocks = 8;        // of activations, that are not worth waking the threads for
 constexpr size_t most_head_dim = 1024;
@@ -340,7 +342,8 @@ void Transformer::multiply(std::span<const Job> jobs, const float* values) {
   size_t strips = 0, bytes = 0;
   for (const Job& job : jobs) strips += job.matrix->strips(), bytes += job.matrix->bytes();
   const size_t fair = std::max<size_t>(1, strips / (threads() * 4));
-  const size_t grain = std::clamp<size_t>(piece_bytes / std::max<size_t>(1, bytes / strips), 1, fair);
+  const size_t wanted = slice_rows_ > many_rows ? many_rows_piece_bytes : piece_bytes;
+  const size_t grain = std::clamp<size_t>(wanted / std::max<size_t>(1, bytes / strips), 1, fair);
   threads_->pool.for_range(strips, grain, [&](size_t from, size_t to, size_t) {
     size_t first = 0;
     for (const Job& job : jobs) {

@@ -21,6 +21,9 @@ namespace {
 // Three blocks of Q4_K: more reaches beyond the piece that a thread works on more often than it hides latency.
 constexpr size_t prefetch_bytes = 7104;
 
+// Activations that stay in the second cache level while a piece of the weights passes by.
+constexpr size_t resident_bytes = 192 << 10;
+
 // Code vector j of a group, as unsigned bytes.
 template <class S, int Bits>
 BORRADOR_INLINE typename S::U8 load_codes(const Codes<Bits>& codes, int j) {
@@ -224,14 +227,17 @@ void matmul_quantised(const uint8_t* weights, size_t count, size_t begin, size_t
   constexpr size_t most = S::tile_rows;
   const size_t activation_blocks = (count * Block::groups + block_groups - 1) / block_groups;
   const size_t tile_bytes = activation_blocks * activation_bytes_per_row_block * most;
-  for (size_t strip = begin; strip < end; ++strip) {
-    const auto* blocks = reinterpret_cast<const Block*>(weights) + strip * count;
-    for (size_t row = 0; row < rows; row += most) {
-      const auto* acts = activations + row / most * tile_bytes;
-      float* to = out + row * out_stride + strip * lanes;
-      const size_t here = std::min(most, rows - row);
-      if (row == 0) any_tile<S, Block, most, true>(here, blocks, count, acts, to, out_stride);
-      else any_tile<S, Block, most, false>(here, blocks, count, acts, to, out_stride);
+  const size_t resident = std::max<size_t>(1, resident_bytes / tile_bytes) * most;
+  for (size_t first = 0; first < rows; first += resident) {
+    for (size_t strip = begin; strip < end; ++strip) {
+      const auto* blocks = reinterpret_cast<const Block*>(weights) + strip * count;
+      for (size_t row = first; row < std::min(first + resident, rows); row += most) {
+        const auto* acts = activations + row / most * tile_bytes;
+        float* to = out + row * out_stride + strip * lanes;
+        const size_t here = std::min(most, rows - row);
+        if (row == 0) any_tile<S, Block, most, true>(here, blocks, count, acts, to, out_stride);
+        else any_tile<S, Block, most, false>(here, blocks, count, acts, to, out_stride);
+      }
     }
   }
 }
