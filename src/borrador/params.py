@@ -125,8 +125,9 @@ class SamplingParams:
     @property
     def judges_all_tokens(self) -> bool:
         """True where even a token to which there is no alternative needs its row of logits: its probability is asked
-        for, or it may be forbidden."""
-        return self.logprobs is not None or bool(self.banned_token_ids) or self.allowed_token_ids is not None
+        for, or it may be forbidden, here or as an end that comes too early."""
+        forbids = self.banned_token_ids or (self.min_tokens and self.stop_token_ids)
+        return self.logprobs is not None or bool(forbids) or self.allowed_token_ids is not None
 
     def _check_acceptance(self) -> None:
         rule, seed = self.acceptance, self.seed

@@ -235,3 +235,14 @@ def test_banned_tokens_are_banned_inside_a_shape() -> None:
     with pytest.raises(UsageError, match="one token must be left to choose, and none is at position 3"):
         llm.generate("abc", SamplingParams(regex="a{6}", banned_token_ids=ids("a")))
     assert llm.generate("abc", SamplingParams(regex="a{6}")).text == "aaaaaa"
+
+
+@pytest.mark.parametrize("speculate", [True, False])
+def test_a_token_without_an_alternative_does_not_end_an_answer_too_early(speculate: bool) -> None:
+    llm = scripted_llm(ScriptedModel(VOCABULARY, seed=1), LookupDrafter())
+    shape: dict[str, Any] = {"regex": "abcdefg", "stop_token_ids": ids("c")}
+    for min_tokens in (0, 2):
+        answer = llm.generate("o", SamplingParams(min_tokens=min_tokens, **shape), speculate=speculate)
+        assert (answer.text, answer.finish_reason) == ("ab", "stop")
+    with pytest.raises(UsageError, match="one token must be left to choose, and none is at position 3"):
+        llm.generate("o", SamplingParams(min_tokens=3, **shape), speculate=speculate)
