@@ -7,6 +7,7 @@ import pytest
 
 from borrador.draft.model import ModelDrafter, ModelDraftSession
 from borrador.models.scripted import ScriptedModel, ScriptedTarget
+from borrador.sampling.noise import FreshNoise
 from borrador.sampling.shaping import History, Shaper, most_likely
 from borrador.types import SamplingParams
 
@@ -142,7 +143,8 @@ def test_q_is_the_law_that_was_sampled_from() -> None:
 
 def test_sampled_drafts_follow_q() -> None:
     model = ScriptedModel(SIZE, seed=4)
-    session = make_drafter(model).open(Shaper(SamplingParams(temperature=1.0)))
+    noise = FreshNoise(np.random.default_rng(11))
+    session = make_drafter(model).open(Shaper(SamplingParams(temperature=1.0)), noise)
     draws = 4000
     counts = np.zeros(SIZE)
     for _ in range(draws):
@@ -173,6 +175,38 @@ def test_padding_of_the_drafters_vocabulary_is_ignored() -> None:
     for params in (SamplingParams(), SamplingParams(temperature=2.0), SamplingParams(temperature=2.0, seed=1)):
         draft = drafter.open(Shaper(params)).propose([1, 2], 20)
         assert max(draft.tokens) < SIZE
+
+
+@pytest.mark.parametrize("params", [SamplingParams(), SamplingParams(temperature=1.0), SamplingParams(top_k=3)])
+def test_a_token_that_the_drafter_lacks_ends_drafting_and_not_the_answer(params: SamplingParams) -> None:
+    narrow = ScriptedModel(SIZE - 4, seed=1)
+    session = ModelDrafter("narrow", narrow, context_length=64, vocabulary_size=SIZE).open(Shaper(params))
+    assert len(session.propose([1, SIZE - 5], 3).tokens) == 3
+    for context in ([1, SIZE - 5, SIZE - 4], [1, SIZE - 5, SIZE - 4, 2, 3]):
+        assert session.propose(context, 3).tokens == ()
+
+
+def test_an_interrupted_prefill_leaves_a_usable_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = OpenTargets()
+    drafter = make_drafter(model, context_length=1400)
+    session = drafter.open(Shaper(SamplingParams()))
+    session.propose([1] * 1300, 1)
+    session.close()
+    session = drafter.open(Shaper(SamplingParams()))
+    forward = ScriptedTarget.forward
+    calls = iter((False, True))
+
+    def interrupted(self: ScriptedTarget, rows):  # type: ignore[no-untyped-def]
+        if next(calls):
+            raise KeyboardInterrupt
+        return forward(self, rows)
+
+    monkeypatch.setattr(ScriptedTarget, "forward", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        session.propose([2] * 1300, 1)
+    session.close()
+    (sequence,) = drafter._idle
+    assert sequence.tokens == model.targets[0].tokens
 
 
 def test_an_interrupted_draft_leaves_a_usable_sequence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,8 @@ class ModelDrafter:
         name: shown in traces.
         model: the draft model; closed with the drafter.
         context_length: the most tokens its cache holds; longer contexts get no draft.
-        vocabulary_size: of the target; rows that pad the draft model's vocabulary further are ignored.
+        vocabulary_size: of the target; rows that pad the draft model's vocabulary further are ignored. Where they are
+            fewer than the target's, contexts with a token that the draft model lacks get no draft.
         end_ids: tokens after which nothing is worth drafting.
     """
 
@@ -94,7 +95,7 @@ class ModelDraftSession:
 
     def propose(self, context: Sequence[int], budget: int, go_on: GoOn = always) -> Draft:
         budget = min(budget, self._target.context_length - len(context) + 1)
-        if budget < 1 or not context:
+        if budget < 1 or not context or not self._knows(context):
             return Draft(drafter=self._drafter.name)
         unread = self._catch_up(context)
         q = self._laws(budget)
@@ -136,10 +137,15 @@ class ModelDraftSession:
         """Bring the cache from its last draft towards the end of the context; the tokens that are left to evaluate."""
         kept = self._kept(context)
         self._target.rewind(kept)
+        del self._cached[kept:]  # before anything can interrupt: the sequence outlives this request
         self._agreed = len(context) - 1
         prefill(self._target, context)
-        self._cached[kept:] = context[kept : self._target.length]
+        self._cached += context[kept : self._target.length]
         return list(context[self._target.length :])
+
+    def _knows(self, context: Sequence[int]) -> bool:
+        """Whether the draft model has every token of the context."""
+        return max(context[self._kept(context) :]) < self._target.vocabulary_size
 
     def _kept(self, context: Sequence[int]) -> int:
         """How much of the context the cache holds; its last token is always evaluated again."""
