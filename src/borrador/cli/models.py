@@ -12,6 +12,8 @@ from borrador.cli import options as opt
 from borrador.cli.model_card import describe_file, readable
 from borrador.cli.output import error_console, make_console, make_table, print_json, print_table, standard_output
 from borrador.cli.progress import FetchProgress
+from borrador.config import EngineConfig
+from borrador.draft.registry import BUILT_IN, expand_specs
 from borrador.errors import ModelError
 from borrador.models import download
 from borrador.models.catalogue import CATALOGUE, installed
@@ -30,6 +32,12 @@ def find_model(name: str, *, quiet: bool) -> Path:
     """
     with FetchProgress(error_console(), quiet=quiet) as progress:
         return download.resolve(name, progress=progress)
+
+
+def find_models(model: str, config: EngineConfig, *, quiet: bool) -> None:
+    """Fetch what is missing of a target and its draft models. Errors as for `find_model`."""
+    for name in (model, *(name for name in expand_specs(config.draft) if name not in BUILT_IN)):
+        find_model(name, quiet=quiet)
 
 
 def pull(name: NameArgument, quiet: opt.QuietOption = False) -> None:

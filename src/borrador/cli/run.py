@@ -11,13 +11,13 @@ import typer
 from borrador.cli import options as opt
 from borrador.cli import token_options as tok
 from borrador.cli.answer import Answer, Show, answer_as_json, describe_stats, show_rounds, stream_text
-from borrador.cli.models import find_model
+from borrador.cli.models import find_models
 from borrador.cli.output import encodes, error_console, print_json, print_wrapped, share_a_screen, standard_output
 from borrador.cli.prompt import as_messages, read_prompt, require_utf8
 from borrador.cli.shape import read_schema, read_shape, require_enforceable
 from borrador.cli.trace import ASCII_MARKS, UNICODE_MARKS, describe_marks, drafter_width
 from borrador.config import EngineConfig
-from borrador.draft.registry import BUILT_IN, expand_specs
+from borrador.draft.registry import expand_specs
 from borrador.errors import UsageError
 from borrador.types import SamplingParams
 
@@ -128,9 +128,7 @@ def open_llm(model: str, config: EngineConfig, *, quiet: bool) -> LLM:
     """Find the models, fetching those of the catalogue on first use, and load them."""
     from borrador.engine.loading import load
 
-    drafters = expand_specs(config.draft)
-    for name in (model, *(name for name in drafters if name not in BUILT_IN)):
-        find_model(name, quiet=quiet)
+    find_models(model, config, quiet=quiet)
     return load(model, config.draft, threads=config.threads, context=config.context, draft_tokens=config.draft_tokens)
 
 

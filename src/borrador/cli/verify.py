@@ -12,10 +12,10 @@ from rich.table import Table
 
 from borrador.bench.prompts import DEFAULT_PROMPTS, load_prompts
 from borrador.cli import options as opt
-from borrador.cli.models import find_model
+from borrador.cli.models import find_models
 from borrador.cli.output import error_console, make_table, print_json, print_table, standard_output
 from borrador.config import EngineConfig
-from borrador.draft.registry import BUILT_IN, expand_specs
+from borrador.draft.registry import expand_specs
 from borrador.errors import BorradorError, VerificationError
 from borrador.verify.extent import FULL, QUICK
 
@@ -82,8 +82,7 @@ def find_parts(model: str, config: EngineConfig, *, quiet: bool) -> OpenParts:
     """Find the models, fetching those of the catalogue on first use; what is given loads them with so many threads."""
     from borrador.engine.loading import open_parts
 
-    for name in (model, *(name for name in expand_specs(config.draft) if name not in BUILT_IN)):
-        find_model(name, quiet=quiet)
+    find_models(model, config, quiet=quiet)
     return lambda threads: open_parts(model, replace(config, threads=threads))
 
 
