@@ -13,6 +13,8 @@ constexpr float kLowest = std::numeric_limits<float>::lowest();
 constexpr double kBinsPerNat = 16.0;
 constexpr std::size_t kLastBin = 32 * 16;
 
+std::size_t blocks_of(std::size_t size) { return (size + vocabulary_block - 1) / vocabulary_block; }
+
 // Reads the blocks that reach `floor`.
 template <class Take>
 void scan(const Row& row, float floor, Take&& take) {
@@ -84,7 +86,7 @@ bool cut(const Row& row, double centre, double wanted, TokenIds& ids) {
 
 Row view(const float* logits, std::size_t size, const KernelTable& kernels) {
     thread_local std::vector<float> maxima;
-    const std::size_t blocks = (size + vocabulary_block - 1) / vocabulary_block;
+    const std::size_t blocks = blocks_of(size);
     if (maxima.size() < blocks) maxima.resize(blocks);
     kernels.block_maxima(logits, size, maxima.data());
     const auto largest = std::max_element(maxima.begin(), maxima.begin() + static_cast<std::ptrdiff_t>(blocks));
@@ -93,7 +95,7 @@ Row view(const float* logits, std::size_t size, const KernelTable& kernels) {
 }
 
 std::int32_t likeliest(const Row& row) {
-    const auto block = static_cast<std::size_t>(std::find(row.maxima, row.maxima + row.size, row.largest) - row.maxima);
+    const auto block = static_cast<std::size_t>(std::find(row.maxima, row.maxima + blocks_of(row.size), row.largest) - row.maxima);
     const float* const begin = row.logits + block * vocabulary_block;
     return static_cast<std::int32_t>(std::find(begin, row.logits + row.size, row.largest) - row.logits);
 }
@@ -107,7 +109,7 @@ TokenIds at_least(const Row& row, float floor) {
 // At least k logits reach the k-th largest of the blocks' maxima, so only blocks that reach it are read again.
 TokenIds likeliest(const Row& row, std::size_t k) {
     if (k == 0) return {};
-    const std::size_t blocks = (row.size + vocabulary_block - 1) / vocabulary_block;
+    const std::size_t blocks = blocks_of(row.size);
     float floor = kLowest;
     if (k < blocks) {
         std::vector<float> ranked(row.maxima, row.maxima + blocks);
