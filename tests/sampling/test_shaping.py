@@ -208,6 +208,30 @@ def test_greedy_decoding_takes_the_most_likely_of_what_typical_p_leaves() -> Non
     assert Shaper(SamplingParams()).choice(row, History()) == 0
 
 
+@pytest.mark.parametrize(
+    "params",
+    [
+        SamplingParams(temperature=0.1),
+        SamplingParams(temperature=0.1, seed=1),
+        SamplingParams(typical_p=0.9),
+        SamplingParams(repetition_penalty=1.1),
+        SamplingParams(presence_penalty=0.1),
+        SamplingParams(frequency_penalty=-0.1, penalty_window=-1),
+        SamplingParams(logit_bias={2: 0.5}),
+        SamplingParams(banned_token_ids=[2]),
+        SamplingParams(allowed_token_ids=[2, 3]),
+    ],
+)
+def test_what_can_choose_another_than_the_most_likely_token_needs_more_of_a_row_than_it(params: SamplingParams) -> None:
+    assert not Shaper(params).takes_best
+
+
+def test_steps_that_never_drop_the_most_likely_token_need_nothing_more_of_a_row() -> None:
+    params = SamplingParams(top_k=1, top_p=0.1, min_p=0.9, repetition_penalty=1.5, penalty_window=0, min_tokens=3)
+    assert Shaper(params).takes_best
+    assert not Shaper(params, masks=EveryThird(8)).takes_best
+
+
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("size", [5, 1000, 70_001])
 def test_every_instruction_set_gives_the_same_bits(isa: str, size: int) -> None:

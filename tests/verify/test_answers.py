@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,8 +14,8 @@ from borrador.sampling import rules
 from borrador.sampling.acceptance import accept_choices
 from borrador.sampling.shaping import History
 from borrador.types import SamplingParams
-from borrador.verify.answers import AnswerStep, Case, greedy_cases, rotate, seeded_cases
-from borrador.verify.rig import Setup
+from borrador.verify.answers import AnswerStep, Case, first_divergence, greedy_cases, rotate, seeded_cases
+from borrador.verify.rig import Setup, Written
 
 
 def greedy() -> AnswerStep:
@@ -68,6 +69,31 @@ def test_the_same_tokens_from_other_logits_are_found_too() -> None:
     assert finding is not None
     found = finding.as_json()
     assert found["expected"]["token"] == found["found"]["token"]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected", "found"),
+    [
+        (lambda answer: replace(answer, text=answer.text[:-1]), "the end (length)", "the end (length)"),
+        (lambda answer: replace(answer, finish_reason="stop"), "the end (length)", "the end (stop)"),
+        (lambda answer: replace(answer, choices=answer.choices[:-1]), "(logit ", "nothing"),
+    ],
+    ids=["text", "reason", "length"],
+)
+def test_any_difference_between_answers_is_found(
+    change: Callable[[Written], Written], expected: str, found: str
+) -> None:
+    rig = make_rig()
+    answer = rig.write("ab", SamplingParams(max_tokens=6))
+    changed = change(answer)
+    assert first_divergence(answer, rig.write("ab", SamplingParams(max_tokens=6)), "here", rig) is None
+    there, back = first_divergence(answer, changed, "here", rig), first_divergence(changed, answer, "here", rig)
+    assert there is not None
+    assert back is not None
+    assert (there.expected, there.found) == (back.found, back.expected)
+    assert there.position == len(answer.prompt) + min(len(answer.choices), len(changed.choices))
+    assert expected in there.expected.describe()
+    assert found in there.found.describe()
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,16 @@ def test_a_difference_is_told_with_position_token_and_both_logits() -> None:
     assert found["found"] == {"token": 3, "text": "d", "logit": float(row[3] + np.float32(0.5))}
 
 
-def test_most_likely_tokens_that_are_not_those_of_the_logits_are_found() -> None:
+def swap_ids(best: BestTokens) -> None:
+    best.ids[:, [1, 2]] = best.ids[:, [2, 1]]
+
+
+def change_logits(best: BestTokens) -> None:
+    best.logits[:, 3] = np.nextafter(best.logits[:, 3], np.float32(np.inf))
+
+
+@pytest.mark.parametrize("damage", [swap_ids, change_logits])
+def test_most_likely_tokens_that_are_not_those_of_the_logits_are_found(damage: Callable[[BestTokens], None]) -> None:
     class Model(ScriptedModel):
         def open(self, context_length: int) -> ScriptedTarget:
             return Target(self, context_length)
@@ -71,14 +81,16 @@ def test_most_likely_tokens_that_are_not_those_of_the_logits_are_found() -> None
     class Target(ScriptedTarget):
         def best(self, *arguments: Any, **options: Any) -> BestTokens:
             best = super().best(*arguments, **options)
-            best.ids[:, [1, 2]] = best.ids[:, [2, 1]]
+            if best.ids.shape[1] > 3:
+                damage(best)
             return best
 
     finding = run(make_rig(Model(VOCABULARY, seed=17, memory=1, sharpness=3.0))).report().finding
     assert finding is not None
     found = finding.as_json()
     assert "verification by most likely tokens" in found["where"]
-    assert found["expected"]["token"] != found["found"]["token"]
+    assert (found["expected"]["token"] != found["found"]["token"]) == (damage is swap_ids)
+    assert (found["expected"]["logit"] != found["found"]["logit"]) == (damage is change_logits)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
