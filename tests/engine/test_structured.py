@@ -154,6 +154,7 @@ def test_an_answer_ends_with_its_shape_and_not_with_a_pass_more() -> None:
         ({"regex": "a+", "max_tokens": 2}, "aa", "length"),
         ({"regex": "aaa", "max_tokens": 3}, "aaa", "stop"),
         ({"regex": "aaaa", "max_tokens": 3}, "aaa", "length"),
+        ({"regex": "aa", "min_tokens": 9}, "aa", "stop"),
         ({"regex": "a{3,5}", "stop": ("aa",)}, "", "stop"),
         ({"regex": "abcde", "stop": ("cd",)}, "ab", "stop"),
         ({"regex": "abcde", "stop": ("de",), "max_tokens": 4}, "abcd", "length"),
