@@ -135,3 +135,9 @@ def test_what_fits_the_vocabulary_passes() -> None:
     SamplingParams(allowed_token_ids=[9], logit_bias={9: 1.0}, stop_token_ids=[8]).require_vocabulary(10, {9})
     SamplingParams(allowed_token_ids=[8, 9], min_tokens=1).require_vocabulary(10, {9})
     SamplingParams(banned_token_ids=range(9)).require_vocabulary(10, {9})
+
+
+def test_seeds_of_several_completions_follow_each_other() -> None:
+    params = SamplingParams(temperature=1.0, seed=2**64 - 1)
+    assert [params.for_completion(index).seed for index in range(3)] == [2**64 - 1, 0, 1]
+    assert SamplingParams(temperature=1.0).for_completion(5).seed is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from borrador import values
@@ -13,6 +13,7 @@ from borrador.structure import check_schema, check_text
 Acceptance = Literal["auto", "seeded", "rejection", "block"]
 ACCEPTANCE: tuple[Acceptance, ...] = ("auto", "seeded", "rejection", "block")
 
+MAX_COMPLETIONS = 128
 MAX_LOGPROBS = 20
 _MAX_STOP_STRINGS = 64
 _MAX_STOP_CHARACTERS = 256
@@ -128,6 +129,10 @@ class SamplingParams:
         for, or it may be forbidden, here or as an end that comes too early."""
         forbids = self.banned_token_ids or (self.min_tokens and self.stop_token_ids)
         return self.logprobs is not None or bool(forbids) or self.allowed_token_ids is not None
+
+    def for_completion(self, index: int) -> SamplingParams:
+        """The parameters of one of several answers to a prompt, counted from 0: a seed grows by it, modulo 2^64."""
+        return self if self.seed is None else replace(self, seed=(self.seed + index) % 2**64)
 
     def _check_acceptance(self) -> None:
         rule, seed = self.acceptance, self.seed

@@ -15,7 +15,7 @@ OPTIONS = {
     | {"--typical-p", "--repetition-penalty", "--repeat-penalty", "--presence-penalty", "--frequency-penalty"}
     | {"--penalty-window", "--repeat-last-n", "--logit-bias", "--allow-token", "--ban-token", "--stop-token"}
     | {"--min-tokens", "--ignore-eos", "--logprobs"}
-    | {"--seed", "--acceptance", "--lenience", "--stop", "--json-schema", "--regex", "--grammar"}
+    | {"--seed", "--n", "--acceptance", "--lenience", "--stop", "--json-schema", "--regex", "--grammar"}
     | {"--json", "-q", "--quiet", "--trace"},
     ("pull",): {"-q", "--quiet"},
     ("list",): {"--json"},

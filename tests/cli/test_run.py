@@ -115,6 +115,32 @@ def test_lenience_is_announced_on_standard_error(borrador: Borrador, scripted: S
     assert "note" not in borrador("run", "--temp", "1", "--lenience", "1", "Hello").err
 
 
+def test_several_answers_are_numbered_and_take_the_seeds_that_follow(borrador: Borrador, scripted: ScriptedLLM) -> None:
+    result = borrador("run", "--n", "3", "--temp", "1", "--seed", str(2**64 - 2), "Hello")
+    answers = [
+        f"== answer {i} of 3, seed {seed} ==\n{ANSWER}\n" for i, seed in ((1, 2**64 - 2), (2, 2**64 - 1), (3, 0))
+    ]
+    assert (result.code, result.out) == (0, "\n".join(answers))
+    assert [params.seed for params in scripted.params] == [2**64 - 2, 2**64 - 1, 0]
+    assert len(result.err.splitlines()) == 3
+    assert {line.split(",")[0] for line in result.err.splitlines()} == {"7 tokens"}
+
+
+def test_several_answers_without_a_seed_are_fresh_draws(borrador: Borrador, scripted: ScriptedLLM) -> None:
+    result = borrador("run", "-q", "--n", "2", "--temp", "1", "Hello")
+    assert result.out == f"== answer 1 of 2 ==\n{ANSWER}\n\n== answer 2 of 2 ==\n{ANSWER}\n"
+    assert [params.seed for params in scripted.params] == [None, None]
+
+
+def test_json_of_several_answers_is_a_list_of_what_one_gives(borrador: Borrador, scripted: ScriptedLLM) -> None:
+    sampled = ("run", "--json", "--temp", "1", "--seed", "5", "Hello")
+    alone, entries = json.loads(borrador(*sampled).out), json.loads(borrador(*sampled, "--n", "2").out)
+    assert [entry["seed"] for entry in entries] == [5, 6]
+    assert entries[0] == alone
+    assert entries[1]["sampling"]["seed"] == 6
+    assert json.loads(borrador(*sampled, "--n", "1").out) == [alone]
+
+
 def test_options_may_be_written_with_underscores(borrador: Borrador, scripted: ScriptedLLM) -> None:
     assert borrador("run", "--max_tokens", "9", "Hello").code == 0
     assert scripted.params[0].max_tokens == 9
@@ -167,6 +193,10 @@ def test_json_is_one_object_with_what_is_needed_to_repeat_the_answer(borrador: B
         (("--acceptance", "sure"), "seeded, rejection, block"),
         (("--acceptance", "seeded"), "needs a seed"),
         (("--acceptance", "block", "--seed", "4"), "seed 4"),
+        (("--n", "0", "--temp", "1"), "--n"),
+        (("--n", "129", "--temp", "1"), "--n"),
+        (("--n", "two", "--temp", "1"), "two"),
+        (("--n", "2"), "temperature above 0"),
         (("--lenience", "0"), "lenience"),
         (("--lenience", "lax"), "lax"),
         (("--lenience", "0.5"), "temperature 0"),

@@ -83,6 +83,17 @@ def test_interrupt_still_gives_the_whole_json_object() -> None:
     assert out.endswith(b"}\n")
 
 
+def test_interrupt_among_several_answers_ends_them_all() -> None:
+    process = start("--slow", "run", "--n", "3", "--temp", "1", "Hello")
+    assert process.stdout is not None
+    header = process.stdout.readline()
+    process.stdout.read(11)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+    assert (process.returncode, header) == (130, b"== answer 1 of 3 ==\n")
+    assert b"==" not in out
+
+
 def test_full_disk_is_an_error_and_not_a_traceback() -> None:
     with open("/dev/full", "wb") as full:  # noqa: PTH123
         process = start("run", "-q", "Hello", stdout=full.fileno())

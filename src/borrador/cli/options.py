@@ -118,6 +118,15 @@ SeedOption = Annotated[
     int | None,
     typer.Option("--seed", metavar="N", parser=parse_integer, help="Equal seed, equal text.  [default: a fresh draw]"),
 ]
+CompletionsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--n",
+        metavar="N",
+        parser=parse_integer,
+        help="Write N answers; with --seed S, of seeds S, S+1, ...",
+    ),
+]
 AcceptanceOption = Annotated[
     Acceptance,
     typer.Option(

@@ -91,8 +91,8 @@ def counted(count: int, noun: str, plural: str = "") -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {plural or noun + 's'}"
 
 
-def print_json(entry: Mapping[str, Any]) -> None:
-    """One object on one line; not-a-number values are a bug, not JSON."""
+def print_json(entry: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
+    """One object, or a list of them, on one line; not-a-number values are a bug, not JSON."""
     standard_output().write(json.dumps(entry, ensure_ascii=False, allow_nan=False) + "\n")
 
 

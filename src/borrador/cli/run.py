@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from borrador.cli import options as opt
 from borrador.cli import token_options as tok
-from borrador.cli.answer import Answer, Show, answer_as_json, describe_stats, show_rounds, stream_text
 from borrador.cli.models import find_models
-from borrador.cli.output import encodes, error_console, print_json, print_wrapped, share_a_screen, standard_output
+from borrador.cli.output import error_console, print_wrapped, standard_output
 from borrador.cli.prompt import as_messages, read_prompt, require_utf8
 from borrador.cli.shape import read_schema, read_shape, require_enforceable
-from borrador.cli.trace import ASCII_MARKS, UNICODE_MARKS, describe_marks, drafter_width
+from borrador.cli.write import trace_view, write_json, write_text
 from borrador.config import EngineConfig
 from borrador.draft.registry import expand_specs
 from borrador.errors import UsageError
+from borrador.params import MAX_COMPLETIONS
 from borrador.types import SamplingParams
+from borrador.values import integer
 
 if TYPE_CHECKING:
-    from borrador.engine.llm import LLM, Prompt
-    from borrador.engine.stream import AnswerStream
+    from borrador.engine.llm import LLM
 
 
 def run(
@@ -50,6 +48,7 @@ def run(
     allow_token: tok.AllowTokenOption = None,
     ban_token: tok.BanTokenOption = None,
     seed: opt.SeedOption = opt.SAMPLING.seed,
+    n: opt.CompletionsOption = None,
     acceptance: opt.AcceptanceOption = opt.SAMPLING.acceptance,
     lenience: opt.LenienceOption = opt.SAMPLING.lenience,
     stop: opt.StopOption = None,
@@ -68,7 +67,8 @@ def run(
 ) -> None:
     """Write an answer to PROMPT and standard input, joined.
 
-    Standard output is the answer and nothing else; statistics go to standard error.
+    Standard output is the answer and nothing else; with --n a line above each answer numbers it. Statistics go to
+    standard error.
     """
     params = SamplingParams(
         temperature=temperature,
@@ -99,18 +99,20 @@ def run(
     require_enforceable(params)
     config = opt.engine_config(draft, threads, context, draft_tokens)
     _require_agreement(raw=raw, system=system, logprobs=logprobs, json=json)
+    answers = [params.for_completion(index) for index in range(_count_answers(n, params))]
     standard_output()
     question = read_prompt(prompt)
     if lenience < 1.0 and not quiet:
         _announce_lenience(lenience)
     with open_llm(model, config, quiet=quiet) as llm:
         request = question if raw else as_messages(question, system)
-        rounds = [_trace_view(llm, config, params)] if trace else []
+        rounds = [trace_view(llm, config, params)] if trace else []
+        several = n is not None
         if json:
             setup = {"model": model, "draft": list(config.draft)}
-            interrupted = _write_json(llm, request, params, rounds, setup)
+            interrupted = write_json(llm, request, answers, rounds, setup, several=several)
         else:
-            interrupted = _write_text(llm, request, params, rounds, quiet=quiet)
+            interrupted = write_text(llm, request, answers, rounds, several=several, quiet=quiet)
     if interrupted:
         raise KeyboardInterrupt
 
@@ -124,6 +126,18 @@ def _require_agreement(*, raw: bool, system: str | None, logprobs: int | None, j
     require_utf8("the system message", system)
 
 
+def _count_answers(n: int | None, params: SamplingParams) -> int:
+    """How many answers to write; several that must be equal are refused."""
+    if n is None:
+        return 1
+    count = integer("--n", n, 1, MAX_COMPLETIONS)
+    if count > 1 and params.greedy:
+        raise UsageError(
+            f"--n {count} needs a temperature above 0, where answers differ, and it is 0", "Add --temperature 0.8."
+        )
+    return count
+
+
 def open_llm(model: str, config: EngineConfig, *, quiet: bool) -> LLM:
     """Find the models, fetching those of the catalogue on first use, and load them."""
     from borrador.engine.loading import load
@@ -135,59 +149,3 @@ def open_llm(model: str, config: EngineConfig, *, quiet: bool) -> LLM:
 def _announce_lenience(lenience: float) -> None:
     note = f"note: --lenience {lenience:g} accepts tokens that the model would not have written; answers may change"
     print_wrapped(error_console(), note)
-
-
-def _write_text(llm: LLM, request: Prompt, params: SamplingParams, rounds: list[Show], *, quiet: bool) -> bool:
-    """Write the answer and the footer; True where the user stopped it."""
-    answer = Answer()
-    held_back = bool(rounds) and share_a_screen()
-    views: list[Show] = [] if held_back else [stream_text]
-    with llm.stream(request, params) as stream:
-        interrupted = _follow(stream, answer, views + rounds)
-        stats = stream.stats
-    _end_text(answer.text, held_back)
-    if not quiet:
-        print_wrapped(error_console(), describe_stats(stats), style="dim")
-    return interrupted
-
-
-def _write_json(
-    llm: LLM, request: Prompt, params: SamplingParams, rounds: list[Show], setup: Mapping[str, Any]
-) -> bool:
-    """Write the answer as one object, which holds the statistics too; True where the user stopped it."""
-    answer = Answer()
-    with llm.stream(request, params) as stream:
-        interrupted = _follow(stream, answer, rounds)
-        stats = stream.stats
-    print_json(answer_as_json(answer, stats, params, setup, llm.token_text))
-    return interrupted
-
-
-def _follow(stream: AnswerStream, answer: Answer, views: list[Show]) -> bool:
-    """Show every event of an answer; True where the user stopped it."""
-    try:
-        for event in stream:
-            answer.add(event)
-            for show in views:
-                show(event)
-    except KeyboardInterrupt:
-        return True
-    return False
-
-
-def _trace_view(llm: LLM, config: EngineConfig, params: SamplingParams) -> Show:
-    """A view that prints every round; the marks are explained first."""
-    console = error_console()
-    marks = UNICODE_MARKS if encodes(sys.stderr, UNICODE_MARKS.all) else ASCII_MARKS
-    print_wrapped(console, describe_marks(marks, shaped=params.structured))
-    return show_rounds(console, llm.token_text, marks, drafter_width(expand_specs(config.draft)))
-
-
-def _end_text(text: str, held_back: bool) -> None:
-    """On a screen the answer ends its line; a file or a pipe gets it as it is."""
-    output = standard_output()
-    if held_back:
-        output.write(text)
-    if (output.isatty() or share_a_screen()) and text and not text.endswith("\n"):
-        output.write("\n")
-    output.flush()

@@ -6,7 +6,6 @@ import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from types import TracebackType
 from typing import Protocol, overload
 
@@ -24,6 +23,7 @@ from borrador.grammar.compiler import GrammarCompiler
 from borrador.grammar.matcher import Matcher
 from borrador.models.prefix import CachedSequence
 from borrador.models.target import Model
+from borrador.params import MAX_COMPLETIONS
 from borrador.sampling.rules import rule_for
 from borrador.sampling.shaping import Shaper
 from borrador.text.detokenizer import Detokenizer
@@ -32,7 +32,6 @@ from borrador.types import Completion, Messages, SamplingParams
 from borrador.values import integer
 
 Prompt = str | Messages
-MAX_COMPLETIONS = 128
 
 
 class ChatRenderer(Protocol):
@@ -135,7 +134,7 @@ class LLM:
         if n is None:
             return self._complete(prompt, params, speculate)
         count, params = integer("n", n, 1, MAX_COMPLETIONS), self._checked(params)
-        return [self._complete(prompt, _for_completion(params, index), speculate) for index in range(count)]
+        return [self._complete(prompt, params.for_completion(index), speculate) for index in range(count)]
 
     def _complete(self, prompt: Prompt, params: SamplingParams | None, speculate: bool) -> Completion:
         with self.stream(prompt, params, speculate=speculate) as stream:
@@ -257,8 +256,3 @@ class LLM:
     def _make_controller(self) -> Controller:
         self._costs = measure_row_costs(self._sequence.target)
         return Controller(self._costs, {name: drafter.price() for name, drafter in self._drafters.items()})
-
-
-def _for_completion(params: SamplingParams, index: int) -> SamplingParams:
-    """The parameters of one of several answers."""
-    return params if params.seed is None else replace(params, seed=(params.seed + index) % 2**64)
