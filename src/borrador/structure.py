@@ -14,7 +14,7 @@ from borrador.errors import UsageError
 MAX_CHARACTERS = 1 << 18
 MAX_DEPTH = 64
 
-_GIVE_SCHEMA = "Give a JSON object, such as {'type': 'object'}."
+_GIVE_SCHEMA = 'Give a JSON object, such as {"type": "object"}.'
 
 
 def check_schema(value: Any) -> str:

@@ -83,7 +83,13 @@ def test_prompt_that_is_too_long_is_told_before_anything_is_measured(
 
 @pytest.mark.parametrize(
     "words",
-    [("--per-task", "0"), ("--prompts", "missing.jsonl"), ("--max-tokens", "0"), ("--draft-tokens", "2", "-d", "none")],
+    [
+        ("--per-task", "0"),
+        ("--prompts", "missing.jsonl"),
+        ("--max-tokens", "0"),
+        ("-n", "1"),
+        ("--draft-tokens", "2", "-d", "none"),
+    ],
 )
 def test_bad_option_is_a_usage_error(borrador: Borrador, scripted: ScriptedLLM, words: tuple[str, ...]) -> None:
     result = borrador("bench", *words)

@@ -33,6 +33,11 @@ def test_a_single_token_has_no_decoding_speed() -> None:
     )
 
 
+def test_tokens_that_the_grammar_wrote_without_a_pass_have_no_decoding_speed() -> None:
+    stats = GenerationStats(prompt_tokens=1, completion_tokens=5, grammar_tokens=4, target_passes=1, prefill_s=0.05)
+    assert describe_stats(stats).startswith("5 tokens, 4 of them from the grammar, 1 target pass, 5.00 tokens per pass")
+
+
 def test_quiet_leaves_standard_error_empty(borrador: Borrador, scripted: ScriptedLLM) -> None:
     result = borrador("run", "-q", "Which city?")
     assert (result.out, result.err) == (ANSWER, "")

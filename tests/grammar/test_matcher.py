@@ -108,3 +108,9 @@ def test_a_dead_end_later_on_is_one_sentence() -> None:
     matcher = open_matcher(SamplingParams(regex="abz|acz"))
     with pytest.raises(UsageError, match="cannot be followed any further"):
         matcher.mask(History((), ids("ab")))
+
+
+def test_a_limit_that_is_reached_while_a_token_is_committed_is_one_sentence() -> None:
+    matcher = open_matcher(SamplingParams(regex="(a?){500}a{500}"))
+    with pytest.raises(UsageError, match=r"cannot be followed any further: .*too many"):
+        matcher.commit(0)

@@ -62,8 +62,8 @@ def describe_stats(stats: GenerationStats) -> str:
     """The footer: one line."""
     tested = stats.draft_tokens_tested
     forced = f", {stats.grammar_tokens} of them from the grammar" if stats.grammar_tokens else ""
-    # The first token comes out of the prompt's pass: a single one has no decoding speed.
-    speed = f", {stats.tokens_per_second:.1f} tok/s" if stats.completion_tokens > 1 else ""
+    # The first token comes out of the prompt's pass, and forced ones behind it need none: they have no decoding speed.
+    speed = f", {stats.tokens_per_second:.1f} tok/s" if stats.tokens_per_second else ""
     return (
         f"{counted(stats.completion_tokens, 'token')}{forced}{speed}, "
         f"{counted(stats.target_passes, 'target pass', 'target passes')}, {stats.tokens_per_pass:.2f} tokens per pass, "

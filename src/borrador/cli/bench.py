@@ -16,7 +16,7 @@ from borrador.cli import options as opt
 from borrador.cli.output import error_console, make_table, print_json, print_table, standard_output
 from borrador.cli.prompt import as_messages
 from borrador.cli.run import open_llm
-from borrador.errors import ContextLengthError, VerificationError
+from borrador.errors import ContextLengthError, UsageError, VerificationError
 from borrador.types import Completion, SamplingParams
 
 if TYPE_CHECKING:
@@ -48,6 +48,11 @@ def bench(
     Ends with exit code 5 if speculation changed any answer.
     """
     params = SamplingParams(max_tokens=max_tokens)
+    if max_tokens < 2:
+        raise UsageError(
+            f"--max-tokens must be at least 2 to measure decoding, got {max_tokens}",
+            "An answer's first token comes out of the prompt's own pass.",
+        )
     config = opt.engine_config(draft, threads, context, draft_tokens)
     chosen = load_prompts(prompts or DEFAULT_PROMPTS, per_task)
     output = standard_output()
@@ -107,6 +112,8 @@ def tabulate(report: Report) -> Table:
 
 
 def _cells(speed: Speed) -> tuple[str, ...]:
+    if not speed.plain_tok_s or not speed.spec_tok_s:
+        return str(speed.prompts), "-", "-", "-"
     return str(speed.prompts), f"{speed.plain_tok_s:.1f}", f"{speed.spec_tok_s:.1f}", f"{speed.speedup:.2f}x"
 
 

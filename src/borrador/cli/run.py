@@ -14,7 +14,6 @@ from borrador.cli.prompt import as_messages, read_prompt, require_utf8
 from borrador.cli.shape import read_schema, read_shape, require_enforceable
 from borrador.cli.write import trace_view, write_json, write_text
 from borrador.config import EngineConfig
-from borrador.draft.registry import expand_specs
 from borrador.errors import UsageError
 from borrador.params import MAX_COMPLETIONS
 from borrador.types import SamplingParams

@@ -11,7 +11,7 @@ from borrador.cli.output import encodes, error_console, print_json, print_wrappe
 from borrador.cli.trace import ASCII_MARKS, UNICODE_MARKS, describe_marks, drafter_width
 from borrador.config import EngineConfig
 from borrador.draft.registry import expand_specs
-from borrador.types import SamplingParams
+from borrador.types import GenerationEvent, SamplingParams
 
 if TYPE_CHECKING:
     from borrador.engine.llm import LLM, Prompt
@@ -91,16 +91,26 @@ def _write_one(
     """Write the answer and the footer; True where the user stopped it."""
     answer = Answer()
     held_back = bool(rounds) and share_a_screen()
-    views: list[Show] = [] if held_back else [stream_text]
+    views = [_show_once(header), *([] if held_back else [stream_text]), *rounds]
     with llm.stream(prompt, params) as stream:
-        standard_output().write(header)
-        standard_output().flush()
-        interrupted = _follow(stream, answer, [*views, *rounds])
+        interrupted = _follow(stream, answer, views)
         stats = stream.stats
     _end_text(answer.text, held_back=held_back, several=bool(header))
     if not quiet:
         print_wrapped(error_console(), describe_stats(stats), style="dim")
     return interrupted
+
+
+def _show_once(header: str) -> Show:
+    """A view that writes the header above the first event: an answer that fails before it has none."""
+    pending = [header]
+
+    def show(_: GenerationEvent) -> None:
+        if pending:
+            standard_output().write(pending.pop())
+            standard_output().flush()
+
+    return show
 
 
 def _follow(stream: AnswerStream, answer: Answer, views: Sequence[Show]) -> bool:

@@ -80,7 +80,11 @@ class Matcher:
         return (*history.context[self._committed :], *history.path)
 
     def _seek(self, path: Sequence[int]) -> bool:
-        """Bring the library's matcher behind the committed tokens and a path, or behind as much of it as is allowed."""
+        """Bring the library's matcher behind the committed tokens and a path, or behind as much of it as is allowed.
+
+        Raises:
+            UsageError: the grammar is too complex to be followed there.
+        """
         common = 0
         while common < min(len(path), len(self._ahead)) and path[common] == self._ahead[common]:
             common += 1
@@ -91,15 +95,20 @@ class Matcher:
         wanted = list(path[common:])
         if wanted:
             self._ahead += wanted[: self._matcher.try_consume_tokens(wanted)]
+            self._require_followed()
         return len(self._ahead) == len(path)
 
     def _compute_mask(self) -> UInt32Array:
         words = np.empty(self._words, np.uint32)
         self._matcher.unsafe_compute_mask_ptr(words.ctypes.data, words.nbytes)
+        self._require_followed()
+        return words
+
+    def _require_followed(self) -> None:
+        """Raise UsageError where the library has reached one of its limits."""
         if self._matcher.is_error():
             reason = self._matcher.get_error().splitlines()[0]
             raise UsageError(f"the answer's shape cannot be followed any further: {reason:.300}", "Simplify it.")
-        return words
 
 
 def _only_token(mask: UInt32Array) -> int | None:
