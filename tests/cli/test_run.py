@@ -248,6 +248,11 @@ def test_hint_names_the_help_of_the_command_that_was_meant(borrador: Borrador, s
     assert "See borrador --help." in borrador("--colour").err
 
 
+def test_quotes_are_advised_where_there_is_a_prompt(borrador: Borrador, scripted: ScriptedLLM) -> None:
+    assert "in quotes" in borrador("run", "Hello", "there").err
+    assert "hint: See borrador list --help.\n" in borrador("list", "there").err
+
+
 @pytest.mark.parametrize(
     ("stdin", "sentence"),
     [

@@ -83,5 +83,6 @@ def _explain(error: Exception, words: Sequence[str]) -> UsageError:
     sentence = str(error.format_message()).rstrip(".")  # type: ignore[attr-defined]
     commands = [command.name for command in app.registered_commands]
     path = f"borrador {words[0]}" if words and words[0] in commands else "borrador"
-    quoting = "Put a prompt of several words in quotes. " if "extra argument" in sentence else ""
+    takes_prompt = path == "borrador run"
+    quoting = "Put a prompt of several words in quotes. " if takes_prompt and "extra argument" in sentence else ""
     return UsageError(sentence[:1].lower() + sentence[1:], f"{quoting}See {path} --help.")
