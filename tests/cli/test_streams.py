@@ -38,6 +38,16 @@ def test_on_one_screen_the_trace_and_the_answer_do_not_mix() -> None:
     assert lines[4] == ANSWER
 
 
+def test_on_one_screen_every_answer_has_its_rounds_below_its_header() -> None:
+    words = ("run", "--trace", "--n", "2", "--temp", "1", "Hello")
+    out, _ = start(*words, stderr=subprocess.STDOUT).communicate(timeout=30)
+    one = ["round", "round", "round", "The", "7"]
+    assert [line.split()[:1] for line in out.decode().splitlines()] == [[word] for word in ("✓", "==", *one)] + [
+        [],
+        *([word] for word in ("==", *one)),
+    ]
+
+
 def test_closed_pipe_ends_the_program_quietly() -> None:
     process = start("--slow", "run", "Hello")
     assert process.stdout is not None

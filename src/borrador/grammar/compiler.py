@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from borrador.grammar.matcher import Matcher
 from borrador.grammar.source import not_enforceable, source_of
+from borrador.grammar.stack import with_deep_stack
 from borrador.text.tokenizer import Tokenizer
 from borrador.types import SamplingParams
 
@@ -48,12 +49,13 @@ class GrammarCompiler:
         name, grammar = source
         with self._lock:
             self._arranged = self._arranged or _arrange(self._tokenizer, self._vocabulary_size)
+            vocabulary = self._arranged
         limits = LLParserLimits(verbose_errors=False)
-        library_matcher = LLMatcher(self._arranged, grammar, log_level=0, limits=limits)
+        library_matcher = with_deep_stack(lambda: LLMatcher(vocabulary, grammar, log_level=0, limits=limits))
         library_matcher.compute_bitmask()
         if library_matcher.is_error():
             raise not_enforceable(name, library_matcher.get_error())
-        return Matcher(library_matcher, self._arranged.vocab_size, start, self._tokenizer.eog_ids)
+        return Matcher(library_matcher, vocabulary.vocab_size, start, self._tokenizer.eog_ids)
 
 
 class _TokenTable:

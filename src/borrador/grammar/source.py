@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from borrador.errors import UsageError
+from borrador.grammar.stack import with_deep_stack
 from borrador.types import SamplingParams
 
 # Separators as `json.dumps` writes them. Without a choice of white space the keys of an object are certain, and no
@@ -32,7 +33,7 @@ def source_of(params: SamplingParams) -> tuple[str, str] | None:
         name, grammar = "regex", LLMatcher.grammar_from_regex(params.regex)
     else:
         name, grammar = "grammar", LLMatcher.grammar_from_lark(params.grammar or "")
-    refused, messages = LLMatcher.validate_grammar_with_warnings(grammar)
+    refused, messages = with_deep_stack(lambda: LLMatcher.validate_grammar_with_warnings(grammar))
     if refused:
         raise not_enforceable(name, messages[0])
     return name, grammar
