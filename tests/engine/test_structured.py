@@ -247,3 +247,35 @@ def test_a_token_without_an_alternative_does_not_end_an_answer_too_early(specula
         assert (answer.text, answer.finish_reason) == ("ab", "stop")
     with pytest.raises(UsageError, match="one token must be left to choose, and none is at position 3"):
         llm.generate("o", SamplingParams(min_tokens=3, **shape), speculate=speculate)
+
+
+ENDS: dict[str, dict[str, Any]] = {
+    "shape": {"regex": "ab(c|d)[ef]", "min_tokens": 5},
+    "stop string": {"regex": "ab(c|d)[ef]gg", "stop": ("ce", "de", "cf", "df"), "banned_token_ids": ids("g")},
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("choice", [*CHOICES.values(), {"temperature": 1.0}, {"temperature": 1.0, "lenience": 0.5}])
+@pytest.mark.parametrize("drafter", drafters(lambda context: ()))
+def test_it_does_not_matter_that_nothing_can_follow_the_end(end: str, choice: dict[str, Any], drafter: str) -> None:
+    model = ScriptedModel(VOCABULARY, seed=1)
+    params = SamplingParams(**ENDS[end], **choice)
+    plain = scripted_llm(model).generate("o", params)
+    llm = scripted_llm(model, drafters(lambda context: plain.token_ids[len(context) - 1 :])[drafter], draft_tokens=6)
+    for _ in range(3):
+        answer = llm.generate("o", params)
+        assert answer.finish_reason == "stop"
+        assert re.fullmatch("ab([cd][ef])?", answer.text)
+        assert len(answer.token_ids) == 4
+        if "temperature" not in choice or "seed" in choice:
+            assert answer.token_ids == plain.token_ids
+
+
+@pytest.mark.parametrize("choice", [{}, {"temperature": 1.0, "seed": 2}, {"temperature": 1.0}])
+def test_a_draft_model_that_comes_to_a_dead_end_does_not_end_the_answer(choice: dict[str, Any]) -> None:
+    params = SamplingParams(regex="a(b[ck]|de)f[gh]", banned_token_ids=ids("ck"), **choice)
+    other = ScriptedModel(VOCABULARY, script=ids("oabcfg"))
+    drafter = ModelDrafter("other", other, context_length=64, vocabulary_size=VOCABULARY)
+    llm = scripted_llm(scripted_answer("o", "adefg"), drafter, draft_tokens=6)
+    assert llm.generate("o", params).text == "adefg"

@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from borrador.sampling.acceptance import accept_by_block, accept_by_rejection, accept_choices, residual
+from borrador.errors import UsageError
+from borrador.sampling.acceptance import LawOfRow, accept_by_block, accept_by_rejection, accept_choices, residual
+from borrador.sampling.noise import FreshNoise
 from borrador.sampling.shaping import Distribution
 from borrador.types import Float32Array, Verdict
 
@@ -185,3 +187,47 @@ def test_lenience_divides_q_before_it_is_compared() -> None:
     assert [noise.asked for noise in (exact, lenient, certain)] == [
         pytest.approx([value], rel=1e-6) for value in (0.125, 0.5, 0.4)
     ]
+
+
+def none_behind(count: int) -> LawOfRow:
+    """Laws of the first rows, all of token 0; at the others nothing is left to choose."""
+
+    def law(row: int) -> Distribution:
+        if row >= count:
+            raise UsageError("nothing is left", "Nothing helps.")
+        return Distribution(None, np.array([1.0, 0.0], np.float32))
+
+    return law
+
+
+JUDGES: dict[str, Callable[[Sequence[int], LawOfRow], Verdict]] = {
+    "choices": lambda tokens, p: accept_choices(tokens, None, lambda row: int(p(row).probabilities.argmax())),
+    "certain": lambda tokens, p: accept_by_rejection(tokens, None, p, FreshNoise()),
+    "drawn": lambda tokens, p: accept_by_rejection(tokens, np.full((len(tokens), 2), 0.5, np.float32), p, FreshNoise()),
+    "block": lambda tokens, p: accept_by_block(tokens, np.full((len(tokens), 2), 0.5, np.float32), p, FreshNoise()),
+}
+
+
+@pytest.mark.parametrize("judge", JUDGES)
+def test_the_last_token_before_a_row_without_a_choice_stands_as_the_targets_own(judge: str) -> None:
+    for count in (1, 2, 3):
+        assert JUDGES[judge]((0, 0, 0), none_behind(count)) == Verdict(tuple(range(count - 1)), 0, False, count)
+    assert JUDGES[judge]((0, 1, 0), none_behind(2)).path == (0,)
+    for tokens in ((), (0, 0)):
+        with pytest.raises(UsageError, match="nothing is left"):
+            JUDGES[judge](tokens, none_behind(0))
+
+
+def test_a_block_before_a_row_without_a_choice_is_judged_as_one_that_ends_there() -> None:
+    q = np.array([[0.5, 0.5], [0.25, 0.75], [1.0, 0.0]], np.float32)
+
+    def law(row: int) -> Distribution:
+        if row == 2:
+            raise UsageError("nothing is left", "Nothing helps.")
+        return Distribution(None, np.array([0.25, 0.75], np.float32))
+
+    noise = FreshNoise(np.random.default_rng(5))
+    verdicts = [accept_by_block((0, 1, 0), q, law, noise) for _ in range(4000)]
+    whole = sum(verdict.path == (0,) and verdict.next_token == 1 for verdict in verdicts) / 4000
+    assert whole == pytest.approx(0.5, abs=0.04)  # min(1, 0.25 / 0.5) * 0.75 / 0.75
+    assert all(len(verdict.path) <= 1 for verdict in verdicts)

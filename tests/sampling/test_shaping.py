@@ -208,6 +208,13 @@ def test_greedy_decoding_takes_the_most_likely_of_what_typical_p_leaves() -> Non
     assert Shaper(SamplingParams()).choice(row, History()) == 0
 
 
+@pytest.mark.parametrize(("params", "kept"), [({"top_p": 0.5}, 2), ({"typical_p": 0.75}, 3), ({"top_p": 0.5001}, 3)])
+def test_no_token_is_kept_beyond_those_that_reach_the_share_exactly(params: dict[str, float], kept: int) -> None:
+    law = Shaper(SamplingParams(temperature=1.0, **params)).law(np.zeros(4, np.float32), History())  # type: ignore[arg-type]
+    assert law.ids is not None
+    assert law.ids.tolist() == list(range(kept))
+
+
 @pytest.mark.parametrize(
     "params",
     [

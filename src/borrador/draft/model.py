@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from borrador.draft.protocol import CERTAIN, GoOn, Price, always, believed
+from borrador.errors import UsageError
 from borrador.models.prefix import CachedSequence, common_prefix, prefill
 from borrador.models.target import Model, Rows, Target
 from borrador.sampling.noise import FreshNoise, Noise
@@ -108,20 +109,24 @@ class ModelDraftSession:
                 token, belief = _certain(forced[0], law_out)
                 forced = forced[1:]
             else:
-                token, belief = self._next(unread, History(context, tokens), law_out)
+                try:
+                    token, belief = self._next(unread, History(context, tokens), law_out)
+                except UsageError:  # nothing can follow, which is the target's to say, if it comes here
+                    break
                 unread = []
             tokens.append(token)
             confidence.append(belief)
             history = History(context, tokens)
             if not go_on(belief) or len(tokens) == budget or self._ends(history):
-                return Draft(
-                    tokens=tuple(tokens),
-                    q=None if q is None else q[: len(tokens)],
-                    drafter=self._drafter.name,
-                    confidence=tuple(confidence),
-                )
+                break
             unread.append(token)
             forced = forced or self._shaper.forced(history, budget - len(tokens))
+        return Draft(
+            tokens=tuple(tokens),
+            q=None if q is None else q[: len(tokens)],
+            drafter=self._drafter.name,
+            confidence=tuple(confidence),
+        )
 
     def unread(self, context: Sequence[int]) -> int:
         return len(context) - self._kept(context)

@@ -2,6 +2,10 @@
 
 Row 0 follows the context and row i + 1 follows draft token i. This holds for the target's distributions p, for its
 choices, and for q, the laws that drafts are drawn from (`Draft.q`).
+
+A row may have nothing left to choose, which is a UsageError. It is none behind a draft token that ends the answer, and
+which one does is not known here: the last accepted token then stands as the target's own, with nothing behind it. If
+the answer goes on, the error comes with the first row of the next round.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from borrador.errors import UsageError
 from borrador.sampling.noise import Noise
 from borrador.sampling.shaping import Distribution
 from borrador.types import Float32Array, Int32Array, Verdict
@@ -35,7 +40,12 @@ def accept_choices(tokens: Sequence[int], parents: Sequence[int] | None, choose:
     path: list[int] = []
     row = 0
     while True:
-        token = choose(row)
+        try:
+            token = choose(row)
+        except UsageError:
+            if path:
+                return _open_ended(path, tokens)
+            raise
         children = _children(row - 1, len(tokens), parents)
         match = next((child for child in children if tokens[child] == token), None)
         if match is None:
@@ -75,7 +85,12 @@ def accept_by_rejection(
     path: list[int] = []
     row = 0
     while True:
-        law = p(row)
+        try:
+            law = p(row)
+        except UsageError:
+            if path:
+                return _open_ended(path, tokens)
+            raise
         children = _children(row - 1, len(tokens), parents)
         siblings = [tokens[child] for child in children]
         laws_drawn_from = _without_replacement(q[row] if q is not None and children else None, siblings)
@@ -111,14 +126,26 @@ def accept_by_block(tokens: Sequence[int], q: Float32Array, p: LawOfRow, noise: 
     laws: list[Distribution] = []
     reach = [1.0]
     for index, token in enumerate(tokens):
-        laws.append(p(index))
+        try:
+            laws.append(p(index))
+        except UsageError:
+            if index == 0:
+                raise
+            tokens = tokens[:index]
+            break
         q_token = float(q[index, token])
         ratio = laws[index].probability(token) / q_token if q_token > 0.0 else 0.0
         reach.append(min(1.0, reach[index] * ratio))
         if reach[-1] == 0.0:
             break
     if noise.accepts(reach[-1]):
-        return Verdict(tuple(range(len(tokens))), _pick(noise, p(len(tokens))), bool(tokens), len(tokens))
+        path = tuple(range(len(tokens)))
+        try:
+            return Verdict(path, _pick(noise, p(len(tokens))), bool(tokens), len(tokens))
+        except UsageError:
+            if path:
+                return _open_ended(path, tokens)
+            raise
     kept = len(laws) - 1
     while kept > 0 and not noise.accepts(_stopping(laws[kept], q[kept], reach[kept])):
         kept -= 1
@@ -180,6 +207,11 @@ def _children(node: int, count: int, parents: Sequence[int] | None) -> Sequence[
 
 def _pick(noise: Noise, law: Distribution) -> int:
     return law.token(noise.pick(law.probabilities))
+
+
+def _open_ended(path: Sequence[int], tokens: Sequence[int]) -> Verdict:
+    """Where nothing can be chosen behind the last accepted token."""
+    return Verdict(tuple(path[:-1]), tokens[path[-1]], False, len(path))
 
 
 def _verdict(path: Sequence[int], token: int, children: Sequence[int]) -> Verdict:

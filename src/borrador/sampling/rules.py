@@ -33,6 +33,7 @@ class AcceptanceRule(Protocol[Evidence]):
 
         Raises:
             ModelError: a row that is looked at is not finite.
+            UsageError: nothing is left to choose in row 0.
         """
         ...
 
