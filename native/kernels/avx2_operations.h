@@ -22,7 +22,7 @@ struct Avx2 {
   static constexpr int tile_rows = 4, dot_sums = 4;
   static constexpr bool wide_takes_offset = true;
 
-  static void prefetch(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1); }
+  BORRADOR_INLINE static void prefetch(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1); }
   static __m256i load_half(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
 
   static U8 load_u8(const uint8_t* p) { return {load_half(p), load_half(p + 32)}; }

@@ -14,7 +14,7 @@ struct Avx512Vnni {
   static constexpr int tile_rows = 8, dot_sums = 16;
   static constexpr bool wide_takes_offset = false;
 
-  static void prefetch(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1); }
+  BORRADOR_INLINE static void prefetch(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1); }
 
   static U8 load_u8(const uint8_t* p) { return _mm512_loadu_si512(p); }
   static U8 set_u8(int value) { return _mm512_set1_epi8(char(value)); }

@@ -7,7 +7,8 @@
 
 #include "kernels.h"
 
-// For steps of a tile that keep their arrays in registers only where they are compiled into it.
+// For steps of a tile that keep their arrays in registers only where they are compiled into it, and for prefetching, which
+// GCC otherwise takes for a function without effect.
 #ifdef _MSC_VER
 #define BORRADOR_INLINE __forceinline
 #else
@@ -96,7 +97,7 @@ BORRADOR_INLINE void half_dots(const Block& block, size_t g, const ActivationBlo
 
 // Fetches what lies `prefetch_bytes` behind group g of a block.
 template <class S, class Block>
-void fetch_ahead(const Block& block, size_t g) {
+BORRADOR_INLINE void fetch_ahead(const Block& block, size_t g) {
   constexpr size_t bytes = sizeof(Block) / Block::groups, lines = (bytes + 63) / 64;
   const auto* next = reinterpret_cast<const uint8_t*>(&block) + g * bytes + prefetch_bytes;
   for (size_t line = 0; line < lines; ++line) S::prefetch(next + 64 * line);
@@ -117,19 +118,22 @@ BORRADOR_INLINE typename S::I16 half_scales(const Block& block, size_t pair, siz
   else return S::load_pairs(block.half_scale[pair][half][0]);
 }
 
-template <class S, class Block, int Rows>
+template <class S, bool Stream, class Block, int Rows>
 BORRADOR_INLINE void add_pair(const Block& block, size_t pair, const ActivationBlock<Rows>& activation, typename S::I32 (&total)[Rows]) {
   typename S::I32 even[Rows], odd[Rows];
   const auto& group_scales = activation.group_scale[pair];
+  if constexpr (Stream) fetch_ahead<S>(block, 2 * pair);
   if constexpr (Block::halves) {
     half_dots<S, 0>(block, 2 * pair, activation, even);
     half_dots<S, 0>(block, 2 * pair + 1, activation, odd);
+    if constexpr (Stream) fetch_ahead<S>(block, 2 * pair + 1);
     add_scaled_dots<S, Block>(even, odd, half_scales<S>(block, pair, 0), group_scales, total);
     half_dots<S, 1>(block, 2 * pair, activation, even);
     half_dots<S, 1>(block, 2 * pair + 1, activation, odd);
     add_scaled_dots<S, Block>(even, odd, half_scales<S>(block, pair, 1), group_scales, total);
   } else {
     whole_dots<S, false>(block, 2 * pair, activation, even);
+    if constexpr (Stream) fetch_ahead<S>(block, 2 * pair + 1);
     whole_dots<S, true>(block, 2 * pair + 1, activation, odd);
     add_scaled_dots<S, Block>(even, odd, S::load_pairs(block.scale[pair][0]), group_scales, total);
   }
@@ -160,11 +164,7 @@ void tile(const Block* blocks, size_t count, const ActivationBlock<Rows>* activa
     typename S::I32 total[Rows];
     for (int i = 0; i < Rows; ++i) total[i] = S::zero_i32();
     for (size_t pair = 0; pair < Block::groups / 2; ++pair) {
-      if constexpr (Stream) {
-        fetch_ahead<S>(block, 2 * pair);
-        fetch_ahead<S>(block, 2 * pair + 1);
-      }
-      add_pair<S>(block, pair, *activation, total);
+      add_pair<S, Stream>(block, pair, *activation, total);
     }
     const auto scale = S::mul(S::load_f16(block.super_scale), S::set(float(1 << Block::sum_shift)));
     for (int i = 0; i < Rows; ++i) sum[i] = S::fma(S::mul(S::to_f32(total[i]), scale), S::broadcast(&activation->scale[i]), sum[i]);

@@ -27,7 +27,7 @@ struct Neon {
   static constexpr int tile_rows = 4, dot_sums = 4;
   static constexpr bool wide_takes_offset = true;
 
-  static void prefetch(const uint8_t* p) {
+  BORRADOR_INLINE static void prefetch(const uint8_t* p) {
 #ifdef _MSC_VER
     __prefetch(p);
 #else
