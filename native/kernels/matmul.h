@@ -64,7 +64,7 @@ BORRADOR_INLINE void add_dots(const Codes<Block::Bits>& group_codes, const int8_
 template <class S, class Block, bool Odd, int Rows>
 BORRADOR_INLINE typename S::I32 start_of_dot(const ActivationBlock<Rows>& activation, size_t g, int row) {
   constexpr int half = [] {
-    if constexpr (requires { Block::sum_shift; }) return Block::sum_shift == 0 ? 0 : (1 << Block::sum_shift) / 2;
+    if constexpr (requires { Block::sum_shift; }) return Block::sum_shift == 0 ? 0 : (1 << Block::sum_shift) / 2 - (Odd ? 1 : 0);
     else return 0;
   }();
   if constexpr (Block::offset_shift == 0 || (Block::wide && S::wide_takes_offset)) return S::set_i32(half);  // S may subtract the 128 itself

@@ -83,7 +83,7 @@ size_t next_contenders(const float* row, size_t begin, size_t size, const NoiseK
   static constexpr uint8_t counting[lanes] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   const int32_t all_ones = -1;
   const auto top = S::set(bounds.largest), factor = S::set(bounds.scale), best = S::set(bounds.best_log2);
-  const auto half = S::set(-0.6f), least = S::set(-126.0f), most = S::set(126.0f), unit = S::set(0x1p-24f);
+  const auto half = S::set(0.501f), least = S::set(-126.0f), most = S::set(126.0f), unit = S::set(0x1p-24f);
   const auto inverse = S::broadcast_i32(&all_ones);
   const auto tokens = S::load_u8_i32(counting);
   for (size_t i = begin; i < size; i += lanes) {
