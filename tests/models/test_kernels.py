@@ -66,6 +66,15 @@ def test_products_agree_with_float64(stored_as: TensorFormat, isa: str) -> None:
             assert (np.abs(found - expected) <= tolerance(stored_as) * scale + 1e-6).all()
 
 
+@pytest.mark.parametrize("stored_as", [f for f in FORMATS if f.block_size == 256], ids=lambda f: f.name)
+def test_bits_that_sums_lose_leave_no_bias(stored_as: TensorFormat) -> None:
+    data = matrix_bytes(stored_as, 48, 768, seed=3)
+    x = np.random.default_rng(4).standard_normal((40, 768)).astype(np.float32)
+    weights = dequantize(data, stored_as).reshape(48, 768).astype(np.float64)
+    error = _native.multiply("", int(stored_as), 48, 768, data, x) - quantised(x) @ weights.T
+    assert abs(error.mean()) < 0.5 * error.std()
+
+
 @pytest.mark.parametrize("stored_as", FORMATS, ids=lambda f: f.name)
 def test_instruction_sets_give_equal_bits(stored_as: TensorFormat) -> None:
     columns = fitting_columns(stored_as)[-1]
