@@ -287,6 +287,21 @@ def test_parameters_of_another_type_are_refused() -> None:
         scripted_llm(ScriptedModel(VOCABULARY)).generate("abc", parameters)
 
 
+@pytest.mark.parametrize("token", [-1, VOCABULARY, "a", 1.0, None])
+def test_token_ids_that_the_model_lacks_are_refused(token: Any) -> None:
+    with scripted_llm(ScriptedModel(VOCABULARY)) as llm, pytest.raises(UsageError, match="token_id must be"):
+        llm.token_text(token)
+
+
+def test_speculate_is_a_truth_value() -> None:
+    wrong: Any = "no"
+    with (
+        scripted_llm(ScriptedModel(VOCABULARY)) as llm,
+        pytest.raises(UsageError, match="speculate must be true or false, got 'no'"),
+    ):
+        llm.generate("ab", speculate=wrong)
+
+
 def test_leaving_the_context_closes_everything_even_with_an_unfinished_answer() -> None:
     model = ScriptedModel(VOCABULARY, seed=1)
     drafter = ModelDrafter("small", ScriptedModel(VOCABULARY), context_length=64, vocabulary_size=VOCABULARY)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from borrador.errors import ModelError
+from borrador.errors import ModelError, UsageError
 from borrador.models import catalogue, download
 from borrador.models.catalogue import CatalogueEntry
 from borrador.models.download import pull, resolve
@@ -308,3 +308,9 @@ def test_pull_takes_names_not_paths(shop: Shop, tmp_path: Path) -> None:
     (tmp_path / "some.gguf").touch()
     with pytest.raises(ModelError, match="no model"):
         pull(str(tmp_path / "some.gguf"))
+
+
+@pytest.mark.parametrize("name", [None, 5, b"tiny-model"])
+def test_what_is_no_name_is_a_usage_error(name: Any) -> None:
+    with pytest.raises(UsageError, match="model must be a name or a path, got"):
+        resolve(name)

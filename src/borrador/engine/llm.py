@@ -29,7 +29,7 @@ from borrador.sampling.shaping import Shaper
 from borrador.text.detokenizer import Detokenizer
 from borrador.text.tokenizer import Tokenizer
 from borrador.types import Completion, Messages, SamplingParams
-from borrador.values import integer
+from borrador.values import flag, integer
 
 Prompt = str | Messages
 
@@ -100,7 +100,7 @@ class LLM:
                 closed its last answer.
         """
         self._require_open()
-        params = self._checked(params)
+        params, speculate = self._checked(params), flag("speculate", speculate)
         tokens = self.tokenize(prompt)
         limit = self.context_length
         if len(tokens) >= limit:
@@ -163,8 +163,8 @@ class LLM:
         return tokens
 
     def token_text(self, token_id: int) -> str:
-        """A token for people to read."""
-        return self._tokenizer.token_text(token_id)
+        """A token for people to read. Raises UsageError for an id that the model does not have."""
+        return self._tokenizer.token_text(integer("token_id", token_id, 0, self._tokenizer.vocabulary_size - 1))
 
     def close(self) -> None:
         """Free models and caches; an answer that this thread left unfinished is cancelled. Safe to call twice."""

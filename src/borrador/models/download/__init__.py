@@ -6,7 +6,7 @@ import difflib
 import os
 from pathlib import Path
 
-from borrador.errors import ModelError
+from borrador.errors import ModelError, UsageError
 from borrador.models.catalogue import CATALOGUE, CatalogueEntry
 from borrador.models.download.files import Progress, checking, ignore_progress, is_verified, wrong_checksum
 from borrador.models.download.hub import HUB_PREFIX, fetch_from_hub
@@ -26,8 +26,11 @@ def resolve(name: str | os.PathLike[str], *, progress: Progress = ignore_progres
         The path of an existing file. A catalogue model's SHA-256 was verified, now or since the file last changed.
 
     Raises:
+        UsageError: it is no name.
         ModelError: the name is unknown, the file is missing or has the wrong checksum, or it cannot be fetched.
     """
+    if not isinstance(name, str | os.PathLike):
+        raise UsageError(f"model must be a name or a path, got {name!r:.80}", "`borrador list` shows models by name.")
     text = os.fspath(name)
     if text in CATALOGUE:
         return _resolve_entry(CATALOGUE[text], progress)
