@@ -61,3 +61,16 @@ def test_missing_prompt_file_and_directory_are_usage_errors(tmp_path: Path) -> N
     for path in (tmp_path / "none.jsonl", tmp_path):
         with pytest.raises(UsageError, match="cannot be read"):
             load_prompts(path)
+
+
+def test_a_prompt_file_is_bounded_and_needs_a_name() -> None:
+    with pytest.raises(UsageError, match="at most 67108864 bytes, /dev/zero holds more"):
+        load_prompts(Path("/dev/zero"))
+    with pytest.raises(UsageError, match="it is no file name"):
+        load_prompts(Path("a\0b"))
+
+
+def test_lines_of_a_prompt_file_may_end_as_on_windows(tmp_path: Path) -> None:
+    path = tmp_path / "prompts.jsonl"
+    path.write_bytes(b'{"prompt": "One"}\r\n\r\n{"prompt": "Two"}\r\n')
+    assert [prompt.text for prompt in load_prompts(path)] == ["One", "Two"]

@@ -11,6 +11,7 @@ from typing import Any
 
 from borrador.errors import UsageError
 
+_MAX_BYTES = 64 * 2**20
 DEFAULT_PROMPTS = Path(__file__).parent / "prompts.jsonl"
 
 
@@ -27,7 +28,8 @@ def load_prompts(path: Path = DEFAULT_PROMPTS, per_task: int | None = None) -> t
     """Read a prompt file in its order, keeping at most `per_task` prompts of each task.
 
     Raises:
-        UsageError: the file cannot be read, holds no prompt, repeats an id, or a line is not a prompt.
+        UsageError: the file cannot be read, holds no prompt, is larger than 64 MiB, repeats an id, or a line is
+            not a prompt.
     """
     prompts = tuple(_parse_line(path, number, line) for number, line in enumerate(_read_lines(path), 1) if line.strip())
     if not prompts:
@@ -40,9 +42,15 @@ def load_prompts(path: Path = DEFAULT_PROMPTS, per_task: int | None = None) -> t
 
 def _read_lines(path: Path) -> list[str]:
     try:
-        return path.read_text(encoding="utf-8").split("\n")
-    except OSError as error:
-        raise UsageError(f"the prompt file {path} cannot be read: {error.strerror}", "Check --prompts.") from error
+        with path.open("rb") as file:
+            content = file.read(_MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no file name"
+        raise UsageError(f"the prompt file {path!s:.80} cannot be read: {reason}", "Check --prompts.") from error
+    if len(content) > _MAX_BYTES:
+        raise UsageError(f"a prompt file may hold at most {_MAX_BYTES} bytes, {path} holds more", "Take some of them.")
+    try:
+        return content.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
         message = f"the prompt file must be UTF-8, {path} is not at byte {error.start}"
         raise UsageError(message, "Save it as UTF-8 JSON Lines.") from error
