@@ -52,6 +52,16 @@ def test_what_ships_follows_the_exact_law(
     assert found.p_value > 1e-4
 
 
+@pytest.mark.parametrize("drafting", [DrawnChains(), DrawnTrees(3), CertainTokens(1), CertainTokens(3)])
+def test_laws_of_very_few_tokens_are_followed_too(drafting: DrawnChains | DrawnTrees | CertainTokens) -> None:
+    shaper = Shaper(SamplingParams(temperature=0.7, top_k=6, top_p=0.5))
+    target, draft = (ModelSource(model, 256, 16) for model in (right_model(), small_drafter().model))
+    p, q = read_tables(target, draft, [1, 2, 12], shaper)
+    law = exact_laws(p, shaper)[2]
+    found = fit(draw(TableModel(p), TableModel(q), drafting, shaper, BlockRule, DRAWS, seed=5), law)
+    assert found.p_value > 1e-4
+
+
 def test_resampling_gives_just_the_law_that_it_should_wrongly_give(tables: tuple[Logits, Logits]) -> None:
     p, q = tables
     counts: Counter[int] = Counter()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -70,7 +71,7 @@ class DrawnTrees:
 
 
 class CertainTokens:
-    """Chains or trees of the likeliest tokens, as drafters propose them that draw nothing.
+    """Chains or trees of the likeliest tokens of the tables, as drafters propose them that draw nothing.
 
     Args:
         branches: children of every token.
@@ -123,9 +124,13 @@ class _TreeSession:
 class _CertainSession(_TreeSession):
     def __init__(self, table: TableModel, branches: int) -> None:
         super().__init__(branches)
+        known: dict[Prefix, list[int]] = {prefix: [] for prefix in table.rows}
+        for path in table.rows:
+            if path:
+                known[path[:-1]].append(path[-1])
         self._likeliest = {
-            prefix: [int(token) for token in np.argsort(-row, kind="stable")[:branches]]
-            for prefix, row in table.rows.items()
+            prefix: heapq.nlargest(branches, tokens, key=table.rows[prefix].__getitem__)
+            for prefix, tokens in known.items()
         }
 
     def propose(self, context: Sequence[int], budget: int, _go_on: GoOn = always) -> Draft:
