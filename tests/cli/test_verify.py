@@ -174,7 +174,14 @@ def test_a_missing_model_is_told_at_once(borrador: Borrador, tmp_path: Path, wor
 
 @pytest.mark.parametrize(
     ("chosen", "is_quick", "counts"),
-    [(2, True, [2, 1]), (1, True, [1, 2]), (8, False, [8, 1, 2, 3]), (2, False, [2, 1, 3]), (1, False, [1, 2, 3])],
+    [
+        (2, True, [2, 1]),
+        (1, True, [1, 2]),
+        (8, False, [8, 1, 2, 3]),
+        (2, False, [2, 1]),
+        (3, False, [3, 1, 2]),
+        (1, False, [1, 2]),
+    ],
 )
 def test_numbers_of_threads_to_compare(chosen: int, is_quick: bool, counts: list[int]) -> None:
     assert verify.thread_counts(chosen, quick=is_quick) == counts

@@ -87,13 +87,13 @@ def find_parts(model: str, config: EngineConfig, *, quiet: bool) -> OpenParts:
 
 
 def thread_counts(chosen: int | None, *, quick: bool) -> list[int]:
-    """The chosen number of threads, or as many as there are cores, and others to compare with."""
+    """The chosen number of threads, or as many as there are cores, and smaller ones to compare with; 2 where it is 1."""
     if chosen is None:
         from borrador import _native
 
         chosen = _native.usable_cores()
-    others = (1, 2, 3) if not quick else (1,) if chosen > 1 else (2,)
-    return list(dict.fromkeys((chosen, *others)))
+    others = [count for count in (1, 2, 3) if count != chosen and count <= max(chosen, 2)]
+    return [chosen, *others[: 1 if quick else None]]
 
 
 def tabulate(report: Report) -> Table:
