@@ -87,7 +87,7 @@ def find_parts(model: str, config: EngineConfig, *, quiet: bool) -> OpenParts:
 
 
 def thread_counts(chosen: int | None, *, quick: bool) -> list[int]:
-    """The chosen number of threads, or as many as there are cores, and smaller ones to compare with; 2 where it is 1."""
+    """The chosen number of threads, or one for each core, and smaller ones to compare with; 2 where it is 1."""
     if chosen is None:
         from borrador import _native
 
