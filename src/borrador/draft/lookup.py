@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from borrador.draft.protocol import GoOn, Price, always
+from borrador.draft.protocol import GoOn, Price, StatelessSession, always
 from borrador.sampling.shaping import Shaper
 from borrador.types import Draft
 
@@ -30,7 +30,7 @@ class LookupDrafter:
         pass
 
 
-class LookupSession:
+class LookupSession(StatelessSession):
     """An index from every n-gram of the context (n from shortest to longest) to what followed its last occurrence.
 
     Each token of the context is indexed once, so that a token costs the same however long the context is.
@@ -58,12 +58,6 @@ class LookupSession:
         matched = self._matched(context, source)
         confidence = tuple(1.0 - _DOUBT / (matched + index) for index in range(budget))
         return Draft(tokens=tuple(copied), drafter="lookup", confidence=confidence)
-
-    def unread(self, _context: Sequence[int]) -> int:
-        return 0
-
-    def observe(self, committed: Sequence[int]) -> None:
-        pass
 
     def close(self) -> None:
         self._follower.clear()

@@ -64,6 +64,19 @@ class DraftSession(Protocol):
         ...
 
 
+class StatelessSession:
+    """What a `DraftSession` does besides proposing where it reads and learns at no cost."""
+
+    def unread(self, _context: Sequence[int]) -> int:
+        return 0
+
+    def observe(self, committed: Sequence[int]) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
 class Drafter(Protocol):
     """Lives as long as the model; opens one session per request."""
 

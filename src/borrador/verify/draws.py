@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from borrador.draft.model import ModelDrafter
-from borrador.draft.protocol import DraftSession, GoOn, always
+from borrador.draft.protocol import DraftSession, GoOn, StatelessSession, always
 from borrador.engine.controller import FixedLength
 from borrador.engine.proposer import Proposer
 from borrador.engine.round import RoundState, play_round
@@ -91,7 +91,7 @@ def _tree_sizes(branches: int) -> tuple[int, ...]:
     return tuple(sum(branches**level for level in range(1, depth + 1)) for depth in range(TOKENS))
 
 
-class _TreeSession:
+class _TreeSession(StatelessSession):
     """Proposes trees that grow from the top, as far as the tables reach."""
 
     def __init__(self, branches: int) -> None:
@@ -110,15 +110,6 @@ class _TreeSession:
                 parents.append(row - 1)
                 paths.append((*path, token))
         return Draft(tokens=tuple(tokens), parents=tuple(parents) if self._branches > 1 else None, drafter="tree")
-
-    def unread(self, _context: Sequence[int]) -> int:
-        return 0
-
-    def observe(self, committed: Sequence[int]) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
 
 
 class _CertainSession(_TreeSession):

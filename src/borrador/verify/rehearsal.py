@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from borrador.draft.protocol import GoOn, Price, always
+from borrador.draft.protocol import GoOn, Price, StatelessSession, always
 from borrador.sampling.shaping import Shaper
 from borrador.types import Draft
 
 _SPREAD = 2654435761  # Knuth's multiplicative hash
 
 
-class RehearsedDrafter:
+class RehearsedDrafter(StatelessSession):
     """Proposes the known answer with a wrong token here and there, as a chain or as a tree with wrong branches.
 
     Args:
@@ -51,15 +51,6 @@ class RehearsedDrafter:
             parents += [parent, parent, here]
             parent = here + 1
         return Draft(tokens=tuple(tokens), parents=tuple(parents), drafter=self.name).first(budget)
-
-    def unread(self, _context: Sequence[int]) -> int:
-        return 0
-
-    def observe(self, committed: Sequence[int]) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
 
     def _or_wrong(self, token: int, position: int) -> int:
         """The token, or in about one place of four another one."""
