@@ -27,7 +27,7 @@ from borrador.engine.controller import FixedLength
 from borrador.engine.loading import Parts, open_parts
 from borrador.engine.proposer import Proposer
 from borrador.engine.round import RoundState, play_round
-from borrador.models.target import Rows, Target
+from borrador.models.target import Target
 from borrador.sampling.noise import FreshNoise
 from borrador.sampling.rules import AcceptanceRule, BlockRule, ChoiceRule, RejectionRule
 from borrador.sampling.shaping import Distribution, History, Shaper
@@ -74,14 +74,11 @@ class NotingRule:
     def __init__(self, rule: AcceptanceRule[Any], shaper: Shaper, drafting: NotingShaper, name: str) -> None:
         self.rounds: list[RoundOfDraft] = []
         self.prompt = ""
+        self.wanted = rule.wanted
         self._rule = rule
         self._shaper = shaper
         self._drafting = drafting
         self._name = name
-
-    def evaluate(self, target: Target, rows: Rows, /) -> Float32Array:
-        logits: Float32Array = self._rule.evaluate(target, rows)
-        return logits
 
     def accept(self, logits: Float32Array, draft: Draft, context: Sequence[int], /) -> Verdict:
         verdict = self._rule.accept(logits, draft, context)

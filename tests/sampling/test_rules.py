@@ -6,7 +6,7 @@ from tests.sampling.masks import NothingForced
 
 from borrador.errors import ModelError
 from borrador.models.scripted import ScriptedModel
-from borrador.models.target import BestTokens, Rows
+from borrador.models.target import BestTokens, Rows, Wanted
 from borrador.sampling.noise import FreshNoise
 from borrador.sampling.rules import BlockRule, ChoiceRule, GreedyRule, RejectionRule, rule_for
 from borrador.sampling.shaping import History, Shaper
@@ -60,10 +60,11 @@ def test_greedy_decoding_without_masks_needs_the_best_tokens_alone() -> None:
     draft = Draft(tokens=(first, (first + 1) % 8, 4), parents=(-1, -1, 0))
     rows = Rows(np.array([2, *draft.tokens], np.int32), np.array([-1, 0, 0, 1], np.int32))
     choices, target = ChoiceRule(Shaper(SamplingParams())), model.open(8)
-    expected = choices.accept(choices.evaluate(target, rows), draft, [2])
+    expected = choices.accept(target.forward(rows), draft, [2])
     target.rewind(0)
     rule = GreedyRule()
-    assert rule.accept(rule.evaluate(target, rows), draft, [2]) == expected
+    assert rule.wanted == Wanted(best=1)
+    assert rule.accept(target.best(rows, 1), draft, [2]) == expected
     assert expected.path[0] == 0
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from borrador.engine.proposer import Proposer
 from borrador.grammar.matcher import Matcher
-from borrador.models.target import Rows, Target
+from borrador.models.target import Rows, Target, evaluate
 from borrador.sampling.rules import AcceptanceRule
 from borrador.sampling.shaping import History
 from borrador.types import Draft, Origin, RoundRecord, Verdict
@@ -54,49 +54,96 @@ class RoundState:
     rounds: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Times:
+    """When the steps of a round ended, by one clock in seconds."""
+
+    start: float
+    drafted: float
+    forwarded: float
+    end: float
+
+
 def play_round(state: RoundState) -> RoundRecord:
     """Extend the context by at least one token, or end the answer.
 
     Raises:
         ModelError: the target's logits are not finite numbers.
     """
-    target, context = state.target, state.context
-    cached, length = target.length, len(context)
+    current = Round(state)
     start = time.perf_counter()
     try:
-        pending = context[cached:]
-        limit = state.ending.room() - 1 if state.rounds else 0
-        draft = state.proposer.propose(context, limit, pending=len(pending))
+        rows = current.propose()
         drafted = time.perf_counter()
-
-        evidence = state.rule.evaluate(target, _rows(pending, draft))
+        evidence = evaluate(state.target, rows, state.rule.wanted)
         forwarded = time.perf_counter()
+        current.accept(evidence)
+    except BaseException:
+        current.undo()
+        raise
+    return current.record(Times(start, drafted, forwarded, time.perf_counter()))
 
-        verdict = state.rule.accept(evidence, draft, context)
+
+class Round:
+    """The steps of a round: propose, (a pass over the rows,) accept, record. Whatever fails, `undo` must follow.
+
+    Attributes:
+        state: of the request.
+        draft: what was proposed.
+        pending: how many tokens of the context the pass evaluates before the draft.
+    """
+
+    __slots__ = ("_cached", "_committed", "_length", "_verdict", "draft", "pending", "state")
+
+    def __init__(self, state: RoundState) -> None:
+        self.state = state
+        self.draft = Draft()
+        self._cached, self._length = state.target.length, len(state.context)
+        self.pending = self._length - self._cached
+        self._verdict: Verdict
+        self._committed: tuple[int, ...]
+
+    def propose(self) -> Rows:
+        """Ask for a draft; the rows of the pass that verifies it. Row 0 of the evidence follows the context."""
+        state = self.state
+        limit = state.ending.room() - 1 if state.rounds else 0
+        self.draft = state.proposer.propose(state.context, limit, pending=self.pending)
+        return _rows(state.context[self._cached :], self.draft)
+
+    def accept(self, evidence: Any) -> None:
+        """Judge the draft by what the pass gave, and commit what belongs to the answer to context and cache."""
+        state, draft, pending = self.state, self.draft, self.pending
+        verdict = state.rule.accept(evidence, draft, state.context)
         tokens = *(draft.tokens[index] for index in verdict.path), verdict.next_token
         tokens += _forced(state, tokens)
         committed = tokens[: state.ending.take(tokens)]
 
         kept = verdict.path[: len(committed)]
-        target.commit([*range(len(pending)), *(len(pending) + index for index in kept)])
+        state.target.commit([*range(pending), *(pending + index for index in kept)])
         state.proposer.observe(draft, verdict, committed)
-        context.extend(committed)
-    except BaseException:
-        target.rewind(cached)
-        del context[length:]
-        raise
-    state.rounds += 1
-    return RoundRecord(
-        number=state.rounds,
-        draft=draft if draft.q is None else replace(draft, q=None),
-        verdict=verdict,
-        committed=committed,
-        origins=_origins(verdict, len(committed)),
-        draft_s=drafted - start,
-        forward_s=forwarded - drafted,
-        total_s=time.perf_counter() - start,
-        pending=len(pending),
-    )
+        state.context.extend(committed)
+        state.rounds += 1
+        self._verdict, self._committed = verdict, committed
+
+    def undo(self) -> None:
+        """Bring context and cache back to where they were before the round."""
+        self.state.target.rewind(self._cached)
+        del self.state.context[self._length :]
+
+    def record(self, times: Times) -> RoundRecord:
+        """The round as it happened, once it is accepted."""
+        draft, verdict = self.draft, self._verdict
+        return RoundRecord(
+            number=self.state.rounds,
+            draft=draft if draft.q is None else replace(draft, q=None),
+            verdict=verdict,
+            committed=self._committed,
+            origins=_origins(verdict, len(self._committed)),
+            draft_s=times.drafted - times.start,
+            forward_s=times.forwarded - times.drafted,
+            total_s=times.end - times.start,
+            pending=self.pending,
+        )
 
 
 def _rows(pending: Sequence[int], draft: Draft) -> Rows:

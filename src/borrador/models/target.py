@@ -57,6 +57,19 @@ class BestTokens:
     normalisers: Float32Array
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a pass is to give of the rows that need logits.
+
+    Attributes:
+        best: so many of the most likely tokens of each row, and no logits; 0 for logits.
+        normalised: the normalisers of the most likely tokens too.
+    """
+
+    best: int = 0
+    normalised: bool = False
+
+
 class Target(Protocol):
     """One sequence on a model. Not thread-safe.
 
@@ -128,3 +141,10 @@ class Model(Protocol):
     def close(self) -> None:
         """Free the weights. Sequences opened on the model must not be used any more."""
         ...
+
+
+def evaluate(target: Target, rows: Rows, wanted: Wanted) -> Float32Array | BestTokens:
+    """One pass over one sequence: logits, or the most likely tokens, whatever is wanted."""
+    if wanted.best:
+        return target.best(rows, wanted.best, normalised=wanted.normalised)
+    return target.forward(rows)

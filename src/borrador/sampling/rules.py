@@ -6,28 +6,29 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
-from borrador.models.target import BestTokens, Rows, Target
+from borrador.models.target import BestTokens, Wanted
 from borrador.sampling.acceptance import LawOfRow, accept_by_block, accept_by_rejection, accept_choices
 from borrador.sampling.logprobs import token_logprobs
 from borrador.sampling.noise import FreshNoise, Noise
 from borrador.sampling.shaping import History, Shaper, first_of
 from borrador.types import Draft, Float32Array, Verdict
 
-Evidence = TypeVar("Evidence")
+Evidence = TypeVar("Evidence", contravariant=True)
 
 
 class AcceptanceRule(Protocol[Evidence]):
     """Judges drafts by the target's logits, or by what of them it needs."""
 
-    def evaluate(self, target: Target, rows: Rows, /) -> Evidence:
-        """One pass of the target: what the rule judges by, of the rows from `rows.logits_from` on."""
+    @property
+    def wanted(self) -> Wanted:
+        """What the rule judges by."""
         ...
 
     def accept(self, evidence: Evidence, draft: Draft, context: Sequence[int], /) -> Verdict:
         """Judge one draft.
 
         Args:
-            evidence: of γ + 1 rows; row 0 follows the context, row i + 1 follows draft token i.
+            evidence: what is wanted, of γ + 1 rows; row 0 follows the context, row i + 1 follows draft token i.
             draft: γ tokens, none of them outside the vocabulary.
             context: prompt and answer so far. A row's own history is this and the draft's path to it.
 
@@ -57,8 +58,7 @@ def _rule_on_logits(shaper: Shaper) -> AcceptanceRule[Float32Array]:
 class GreedyRule:
     """Greedy decoding with nothing between logits and choice: the most likely token decides, and is all it takes."""
 
-    def evaluate(self, target: Target, rows: Rows, /) -> BestTokens:
-        return target.best(rows, 1)
+    wanted = Wanted(best=1)
 
     def accept(self, best: BestTokens, draft: Draft, _context: Sequence[int], /) -> Verdict:
         return accept_choices(draft.tokens, draft.parents, lambda row: first_of(best, row))
@@ -67,8 +67,7 @@ class GreedyRule:
 class _LogitsRule:
     """Judges by whole rows of logits."""
 
-    def evaluate(self, target: Target, rows: Rows, /) -> Float32Array:
-        return target.forward(rows)
+    wanted = Wanted()
 
 
 class ChoiceRule(_LogitsRule):

@@ -15,7 +15,6 @@ from borrador.draft.protocol import DraftSession, GoOn, StatelessSession, always
 from borrador.engine.controller import FixedLength
 from borrador.engine.proposer import Proposer
 from borrador.engine.round import RoundState, play_round
-from borrador.models.target import Rows, Target
 from borrador.sampling.noise import FreshNoise, Noise
 from borrador.sampling.rules import AcceptanceRule
 from borrador.sampling.shaping import History, Shaper
@@ -159,12 +158,10 @@ class ResamplingRule:
     """Wrong on purpose: what stands in for a refused token is drawn from p, and not from the residual of p and q."""
 
     def __init__(self, rule: AcceptanceRule[Float32Array], shaper: Shaper, noise: Noise) -> None:
+        self.wanted = rule.wanted
         self._rule = rule
         self._shaper = shaper
         self._noise = noise
-
-    def evaluate(self, target: Target, rows: Rows, /) -> Float32Array:
-        return self._rule.evaluate(target, rows)
 
     def accept(self, logits: Float32Array, draft: Draft, context: Sequence[int], /) -> Verdict:
         verdict = self._rule.accept(logits, draft, context)
