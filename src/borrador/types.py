@@ -72,6 +72,11 @@ class Draft:
     drafter: str = "none"
     confidence: tuple[float, ...] = ()
 
+    @property
+    def parent_indices(self) -> Sequence[int]:
+        """Per token the index of its parent, whether or not the draft is a chain."""
+        return range(-1, len(self.tokens) - 1) if self.parents is None else self.parents
+
     def first(self, count: int) -> Draft:
         """The draft of the first `count` tokens alone. For drawn tokens the count must not depend on those left out."""
         if count >= len(self.tokens):

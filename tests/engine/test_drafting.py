@@ -6,10 +6,11 @@ import pytest
 from tests.scripted import OracleDrafter
 
 from borrador.draft.protocol import CERTAIN, Price
+from borrador.engine.candidates import Candidates
 from borrador.engine.controller import Controller
 from borrador.engine.costs import DraftCosts
-from borrador.engine.drafting import Knowledge, Outlook, Pursuit
-from borrador.engine.estimates import Gain
+from borrador.engine.drafting import Knowledge, Outlook, Pass, Pursuit
+from borrador.engine.estimates import Yield
 from borrador.engine.proposer import Desk
 from borrador.types import Draft, Verdict
 
@@ -17,14 +18,14 @@ STEP_S = 0.004
 
 
 def outlook() -> Outlook:
-    known = Knowledge(DraftCosts(Price(STEP_S, 0.0)), Gain(1.5, 5.0, 50.0))
-    return Outlook(known, Gain(1.5, 5.0, 50.0))
+    average = Yield(2.0, 3.0, 3 * STEP_S, 5.0, 50.0)
+    return Outlook(Knowledge(DraftCosts(Price(STEP_S, 0.0)), average), average)
 
 
 def test_certain_tokens_do_not_count_as_steps_of_the_drafter() -> None:
     """Two steps of the usual time, each followed by tokens that took none."""
     expected, now = outlook(), [0.0]
-    pursuit = Pursuit(expected, lambda rows: 0.02, lambda: now[0])
+    pursuit = Pursuit(expected, Pass(lambda rows: 0.02), 1.0, lambda: now[0])
     for _ in range(2):
         now[0] += STEP_S
         pursuit(0.9)
@@ -37,11 +38,11 @@ def test_certain_tokens_do_not_count_as_steps_of_the_drafter() -> None:
 def test_certain_tokens_survive_as_the_token_before_them_and_teach_nothing() -> None:
     expected = outlook()
     draft = Draft(tokens=(1, 2, 3, 4), confidence=(0.5, CERTAIN, CERTAIN, 0.5))
-    survival = expected.survival(draft)
+    survival = Candidates.merge([expected.proposal(draft)]).survival
     assert survival[0] == survival[1] == survival[2] > survival[3]
     before = expected.known.calibration.acceptance(1.0 - 1e-9)
     for _ in range(50):
-        expected.learn_chain(draft, (1, 2, 3, 9))
+        expected.learn_written(draft, (1, 2, 3, 9))
         expected.learn_verdict(draft, Verdict((0, 1, 2), 9, False, 4))
     assert expected.known.calibration.acceptance(1.0 - 1e-9) == before
     assert expected.acceptance(CERTAIN) == 1.0

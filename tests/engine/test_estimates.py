@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from borrador.engine.estimates import Allowance, Calibration, Gain, Trust
+from borrador.engine.estimates import Allowance, Calibration, Trust, Yield
 
 
 def test_a_drafter_is_believed_until_its_tokens_were_tested() -> None:
@@ -35,12 +35,16 @@ def test_a_text_that_departs_from_the_usual_is_noticed_within_a_few_tokens() -> 
     assert easier.correct(0.9) < 1.0
 
 
-def test_a_gain_is_tokens_per_pass_of_the_rounds_remembered() -> None:
-    gain = Gain(1.2, weight=4.0, window=10.0)
-    assert gain.value == pytest.approx(1.2)
+def test_a_yield_is_the_average_of_the_rounds_remembered() -> None:
+    average = Yield(2.0, 4.0, 0.5, weight=4.0, window=10.0)
+    assert (average.accepted, average.rows, average.spent_s) == pytest.approx((2.0, 4.0, 0.5))
     for _ in range(100):
-        gain.learn(3.0, 2.0)
-    assert gain.value == pytest.approx(1.5, abs=0.01)
+        average.learn(3.0, 5.0, 0.1)
+    assert (average.accepted, average.rows, average.spent_s) == pytest.approx((3.0, 5.0, 0.1), abs=0.01)
+    later = average.copy(weight=1.0, window=10.0)
+    later.learn(0.0, 1.0, 0.1)
+    assert later.accepted == pytest.approx(2.7 / 1.9, abs=0.01)
+    assert average.accepted == pytest.approx(3.0, abs=0.01)
 
 
 def test_trials_are_paid_from_a_share_of_the_time_that_failures_halve() -> None:

@@ -93,7 +93,7 @@ def describe_round(
 def _sort_proposed(record: RoundRecord) -> tuple[list[int], list[int], list[int]]:
     """The draft's tokens: accepted, rejected where the target chose another, never reached."""
     tokens, path = record.draft.tokens, record.verdict.path
-    parents = record.draft.parents or range(-1, len(tokens) - 1)
+    parents = record.draft.parent_indices
     last = path[-1] if path else -1
     ended = len(record.committed) < len(path)
     missed = [index for index in range(len(tokens)) if parents[index] == last and not ended]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from borrador.sampling.shaping import Shaper
 from borrador.types import Draft
@@ -61,6 +61,19 @@ class DraftSession(Protocol):
 
     def close(self) -> None:
         """Free what belongs to this request."""
+        ...
+
+
+@runtime_checkable
+class Hinting(Protocol):
+    """What sessions that draft at no cost may offer besides."""
+
+    def hint(self, context: Sequence[int], path: Sequence[int], count: int, /) -> tuple[int, ...]:
+        """A guess at no cost of at most `count` tokens to follow `context` and `path`, tokens that are not committed.
+
+        Changes nothing, and may be asked between a `propose` with the same context and the next `observe`. A draft
+        model checks it in its own passes.
+        """
         ...
 
 

@@ -7,22 +7,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from borrador.draft.protocol import Price
+from borrador.engine.candidates import LONGEST_DRAFT, Candidates, Load, PassCost, Proposal, best_rows, choose
 from borrador.engine.costs import DraftCosts
-from borrador.engine.drafting import Knowledge, Outlook, Pursuit
-from borrador.engine.estimates import Gain
+from borrador.engine.drafting import Knowledge, Outlook, Pass, Pursuit
+from borrador.engine.estimates import Yield
 from borrador.engine.proposer import Desk
 from borrador.types import Draft, Verdict
 
 Clock = Callable[[], float]
-PassCost = Callable[[int], float]
 
-LONGEST_DRAFT = 15
 _MARGIN = 1.02  # a draft must promise more than this much speed, or timing noise decides
 _TRIAL_TOKENS = 2
 _FREE = 0.01  # a token that costs less than this share of a pass is free
 _ASSUMED_ACCEPTANCE = 0.75
 _LONG_RUN, _LONG_RUN_WEIGHT = 200.0, 10.0  # rounds
-_REQUEST, _REQUEST_WEIGHT = 40.0, 6.0  # rounds
+_REQUEST, _REQUEST_WEIGHT = 30.0, 4.0  # rounds
 _FOLLOW = 0.1
 _GOES_ON = 2.5  # an answer is assumed to go on for this many times what is written of it
 _CHEAP_READING = 2.5  # plain passes that are risked on reading the context before anything is known of the answer
@@ -31,9 +30,10 @@ _CHEAP_READING = 2.5  # plain passes that are risked on reading the context befo
 class Controller:
     """What is known of passes and drafters, kept across requests.
 
-    A round takes the draft with the most expected tokens per second, (1 + sum of survival) / (T(rows) + drafting time),
+    A round takes the rows with the most expected tokens per second, (1 + sum of survival) / (T(rows) + drafting time),
     where a token's survival is the product of the acceptances along its path, estimated from the drafters' confidence.
-    Plain decoding is one of the choices.
+    Tokens of drafters that cost nothing are put together in one tree; a drafter whose tokens cost time is asked where
+    it is expected to bring more than they do. No row at all is one of the choices.
 
     Args:
         pass_s: T(m), seconds of a target pass over m rows.
@@ -44,10 +44,9 @@ class Controller:
     def __init__(self, pass_s: PassCost, prices: Mapping[str, Price], clock: Clock = time.perf_counter) -> None:
         self._pass_s = pass_s
         self._clock = clock
-        self._known: dict[str, Knowledge] = {}
-        for name, price in prices.items():
-            gain = Gain(_assumed_gain(pass_s, price.token_s), _LONG_RUN_WEIGHT, _LONG_RUN)
-            self._known[name] = Knowledge(DraftCosts(price), gain)
+        self._known = {
+            name: Knowledge(DraftCosts(price), _assumed_yield(pass_s, price.token_s)) for name, price in prices.items()
+        }
 
     def open(self) -> RequestPlan:
         """Start a request, which begins with what is known and adds to it."""
@@ -59,15 +58,17 @@ class _Round:
     """What was asked for in a round.
 
     Attributes:
-        pending: tokens of the context that its pass evaluates before the draft.
+        shared: the pass that verifies.
         drafts: what was proposed, used or not: all of it is judged by what the target wrote.
+        free_speed: the speed expected without a draft that costs time.
         paid: the drafter whose draft was paid for; None where none was.
         spent_s: what its tokens cost, without the reading of the context.
-        trial: it was asked although it does not pay.
+        trial: it was asked although it is not expected to pay.
     """
 
-    pending: int
+    shared: Pass
     drafts: dict[str, Draft] = field(default_factory=dict)
+    free_speed: float = 1.0
     paid: str | None = None
     spent_s: float = 0.0
     trial: bool = False
@@ -80,108 +81,112 @@ class RequestPlan:
         self._pass_s = pass_s
         self._clock = clock
         self._drafters = {
-            name: Outlook(knowledge, Gain(knowledge.gain.value, _REQUEST_WEIGHT, _REQUEST))
+            name: Outlook(knowledge, knowledge.average.copy(_REQUEST_WEIGHT, _REQUEST))
             for name, knowledge in known.items()
         }
-        self._round = _Round(1)
+        self._round = _Round(Pass(pass_s))
         self._written = 0
         self._undrafted = 1.0  # share of the tokens that no free drafter proposed
 
     def gain(self, drafter: str) -> float:
-        """The speed expected of drafting with it, as a multiple of plain decoding's."""
-        return self._drafters[drafter].gain.value
+        """The speed expected of drafting with it for one request alone, as a multiple of plain decoding's."""
+        return Pass(self._pass_s).expected(self._drafters[drafter].average)
 
     def draft(self, desk: Desk, limit: int) -> Draft:
-        self._round = _Round(desk.pending)
+        """The draft for a request that has the pass to itself."""
+        load = Load(desk.pending)
+        return choose([self.gather(desk, limit, load)], self._pass_s, load)[0]
+
+    def gather(self, desk: Desk, limit: int, load: Load) -> Candidates:
+        """What is proposed to this request, for a pass with this load before any draft.
+
+        Args:
+            desk: its draft sessions.
+            limit: the most tokens that may follow one another.
+            load: of the pass.
+        """
+        self._round = _Round(Pass(self._pass_s, load))
         remaining = min(limit + 1, _GOES_ON * self._written)
         limit = min(limit, LONGEST_DRAFT)
-        copied, speed = self._best_free(desk, limit)
+        if limit < 1:
+            return Candidates()
+        free = self._ask_free(desk, limit)
+        candidates = Candidates.merge(free)
+        self._round.free_speed = max(self._speed(candidates), 1.0)
         costly = ((name, outlook) for name, outlook in self._drafters.items() if not self._is_free(outlook))
-        for name, outlook in sorted(costly, key=lambda entry: -entry[1].gain.value):
-            if self._deserves(outlook, desk.unread(name), speed, remaining):
-                return self._pay(desk, name, limit) or copied
-        return copied
+        for name, outlook in sorted(costly, key=lambda entry: -self._expected(entry[1])):
+            if self._deserves(outlook, desk.unread(name), remaining):
+                return self._pay(desk, name, limit, free)
+        return candidates
 
     def learn(self, draft: Draft, verdict: Verdict, committed: Sequence[int]) -> None:
         written = (*(draft.tokens[index] for index in verdict.path), verdict.next_token)
         for name, proposed in self._round.drafts.items():
-            if proposed.q is None and proposed.parents is None:
-                self._drafters[name].learn_chain(proposed, written)
+            if proposed.q is None:
+                self._drafters[name].learn_written(proposed, written)
             elif name == draft.drafter:
                 self._drafters[name].learn_verdict(draft, verdict)
         self._written += len(committed)
         paid = self._round.paid
-        copied = bool(draft.tokens) and draft.drafter != paid
+        copied = bool(draft.tokens) and paid is None
         self._undrafted += _FOLLOW * ((not copied) - self._undrafted)
         if paid is not None:
-            self._learn_gain(self._drafters[paid], len(draft.tokens), len(written))
+            self._learn_paid(self._drafters[paid], len(written) - 1, len(draft.tokens))
 
-    def _learn_gain(self, outlook: Outlook, drafted: int, written: int) -> None:
-        passes = (self._round_s(1 + drafted) + self._round.spent_s) / self._round_s(1)
-        outlook.learn_gain(written, passes)
-        outlook.known.allowance.settle(written - passes, trial=self._round.trial)
+    def _learn_paid(self, outlook: Outlook, accepted: int, rows: int) -> None:
+        spent_s = self._round.spent_s
+        outlook.learn_round(accepted, rows, spent_s)
+        gained = self._round.shared.gained(accepted, rows, spent_s, self._round.free_speed)
+        outlook.known.allowance.settle(gained, trial=self._round.trial)
 
-    def _round_s(self, rows: int) -> float:
-        """Seconds of this round's pass over the last token and rows - 1 of a draft, and what else is pending."""
-        return self._pass_s(self._round.pending - 1 + rows)
-
-    def _best_free(self, desk: Desk, limit: int) -> tuple[Draft, float]:
-        """The best draft of those that cost nothing, and its expected speed; empty where none is worth its rows."""
-        best, best_speed = Draft(), _MARGIN
+    def _ask_free(self, desk: Desk, limit: int) -> list[Proposal]:
+        proposals: list[Proposal] = []
         for name, outlook in self._drafters.items():
             if self._is_free(outlook):
                 draft = self._round.drafts[name] = desk.ask(name, limit)
-                count, speed = self._best_length(outlook, draft, 0.0)
-                if speed > best_speed:
-                    best, best_speed = draft.first(count), speed
-        return best, best_speed
+                if draft.q is None:
+                    proposals.append(outlook.proposal(draft))
+        return proposals
 
-    def _deserves(self, outlook: Outlook, unread: int, speed: float, remaining: float) -> bool:
-        """Whether to pay this drafter, where `speed` can be had without it."""
-        gain, plain_s = outlook.gain.value, self._round_s(1)
+    def _speed(self, candidates: Candidates) -> float:
+        """The speed expected of the best choice among these, as a multiple of plain decoding's."""
+        shared = self._round.shared
+        (chosen,) = best_rows([candidates.survival], self._pass_s, shared.load, candidates.spent_s)
+        return shared.speed(sum(candidates.survival[index] for index in chosen), len(chosen), candidates.spent_s)
+
+    def _expected(self, outlook: Outlook) -> float:
+        return self._round.shared.expected(outlook.average)
+
+    def _deserves(self, outlook: Outlook, unread: int, remaining: float) -> bool:
+        """Whether to pay this drafter, beside what can be had without it."""
+        gain, shared = self._expected(outlook), self._round.shared
         costs, allowance = outlook.known.costs, outlook.known.allowance
-        reading = unread * costs.context_token_s / plain_s
+        reading = unread * costs.context_token_s * shared.rate
         if gain > _MARGIN:
             saved = remaining * self._undrafted * (1.0 - 1.0 / gain)
-            return gain > speed and (reading <= _CHEAP_READING or reading < saved)
-        trial = (_TRIAL_TOKENS * costs.token_s + self._round_s(1 + _TRIAL_TOKENS)) / plain_s - 1.0
+            return gain > self._round.free_speed and (reading <= _CHEAP_READING or reading < saved)
+        trial = (_TRIAL_TOKENS * costs.token_s + shared.seconds(_TRIAL_TOKENS) - shared.plain_s) * shared.rate
         untried = not outlook.known.tried and reading <= _CHEAP_READING  # costs measured at load may be wrong
-        if speed <= _MARGIN and (untried or allowance.covers(reading + trial)):
+        if self._round.free_speed <= _MARGIN and (untried or allowance.covers(reading + trial)):
             self._round.trial = True
             return True
         allowance.rest()
         return False
 
-    def _pay(self, desk: Desk, name: str, limit: int) -> Draft | None:
-        """The draft of a drafter whose tokens cost time; None where it has nothing to propose."""
+    def _pay(self, desk: Desk, name: str, limit: int, free: Sequence[Proposal]) -> Candidates:
+        """What there is to verify once a drafter has spent time on it."""
         outlook, unread, trial = self._drafters[name], desk.unread(name), self._round.trial
-        pursuit = Pursuit(outlook, self._round_s, self._clock, endless=trial)
+        pursuit = Pursuit(outlook, self._round.shared, self._round.free_speed, self._clock, endless=trial)
         draft = desk.ask(name, min(limit, _TRIAL_TOKENS) if trial else limit, pursuit)
         spent_s = pursuit.finish(len(draft.tokens), unread)
         outlook.known.tried = True
         self._round.paid, self._round.spent_s = name, spent_s
         self._round.drafts[name] = draft
-        if not draft.tokens:
-            return None
-        if trial or draft.q is not None or draft.parents is not None:
-            return draft
-        return draft.first(self._best_length(outlook, draft, spent_s)[0])
-
-    def _best_length(self, outlook: Outlook, draft: Draft, spent_s: float) -> tuple[int, float]:
-        """How many of the draft's tokens to verify for the most speed, and that speed; plain decoding's is 1.
-
-        Not for drawn tokens: which of them are verified must not depend on what was drawn, or answers would no longer
-        follow the target's distribution.
-        """
-        plain_s = self._round_s(1)
-        best, length = plain_s / (plain_s + spent_s), 0
-        tokens = 1.0
-        for count, survival in enumerate(outlook.survival(draft), 1):
-            tokens += survival
-            speed = tokens * plain_s / (self._round_s(1 + count) + spent_s)
-            if speed > best:
-                best, length = speed, count
-        return length, best
+        if draft.tokens and (trial or draft.q is not None):
+            # Which drawn tokens are verified must not depend on what was drawn, or answers would no longer follow the
+            # target's distribution.
+            return Candidates(whole=draft, spent_s=spent_s)
+        return Candidates.merge([outlook.proposal(draft), *free], spent_s)
 
     def _is_free(self, outlook: Outlook) -> bool:
         return outlook.known.costs.token_s <= _FREE * self._pass_s(1)
@@ -195,19 +200,26 @@ class FixedLength:
         self._draft_tokens = draft_tokens
 
     def draft(self, desk: Desk, limit: int) -> Draft:
+        """The draft for a request that has the pass to itself."""
         budget = min(self._draft_tokens, limit)
         drafts = (desk.ask(name, budget) for name in self._drafters if budget > 0)
         return next((draft for draft in drafts if draft.tokens), Draft())
+
+    def gather(self, desk: Desk, limit: int, _load: Load) -> Candidates:
+        """What is proposed to this request, to be verified whole."""
+        return Candidates(whole=self.draft(desk, limit))
 
     def learn(self, draft: Draft, verdict: Verdict, committed: Sequence[int]) -> None:
         pass
 
 
-def _assumed_gain(pass_s: PassCost, token_s: float) -> float:
-    """The best gain with drafts of a fixed length if tokens are accepted as often as is assumed of every drafter."""
-    tokens = survival = best = 1.0
-    for length in range(1, LONGEST_DRAFT + 1):
+def _assumed_yield(pass_s: PassCost, token_s: float) -> Yield:
+    """Drafts of the best fixed length, if tokens are accepted as often as is assumed of every drafter."""
+    shared = Pass(pass_s)
+    accepted, survival = [0.0], 1.0
+    for _ in range(LONGEST_DRAFT):
         survival *= _ASSUMED_ACCEPTANCE
-        tokens += survival
-        best = max(best, tokens * pass_s(1) / (pass_s(1 + length) + length * token_s))
-    return best
+        accepted.append(accepted[-1] + survival)
+    lengths = range(1, LONGEST_DRAFT + 1)
+    best = max(lengths, key=lambda length: shared.speed(accepted[length], length, length * token_s))
+    return Yield(accepted[best], best, best * token_s, _LONG_RUN_WEIGHT, _LONG_RUN)

@@ -29,7 +29,7 @@ class RowCosts:
         self._rows = sorted(seconds)
         self._seconds = rising([seconds[rows] for rows in self._rows])
 
-    def __call__(self, rows: int) -> float:
+    def __call__(self, rows: float) -> float:
         if len(self._rows) == 1:
             return self._seconds[0] * rows / self._rows[0]
         high, share = self._place(rows)
@@ -49,7 +49,7 @@ class RowCosts:
             self._seconds[high] *= 1.0 + _FOLLOW_SHAPE * misfit * share
             self._seconds = rising(self._seconds)
 
-    def _place(self, rows: int) -> tuple[int, float]:
+    def _place(self, rows: float) -> tuple[int, float]:
         """Index of the measured size at or above `rows`, and how far on the way to it `rows` lies."""
         high = min(max(bisect_left(self._rows, rows), 1), len(self._rows) - 1)
         return high, (rows - self._rows[high - 1]) / (self._rows[high] - self._rows[high - 1])

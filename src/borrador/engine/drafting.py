@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from borrador.draft.protocol import CERTAIN
+from borrador.engine.candidates import ALONE, Load, PassCost, Proposal
 from borrador.engine.costs import DraftCosts
-from borrador.engine.estimates import UNKNOWN_CONFIDENCE, Allowance, Calibration, Gain, Trust
+from borrador.engine.estimates import UNKNOWN_CONFIDENCE, Allowance, Calibration, Trust, Yield
 from borrador.types import Draft, Verdict
 
 _TYPICAL_FIRST = 0.8
@@ -16,13 +17,51 @@ _IN_STEP = 4  # unread tokens that a step reads at the price of one token
 _MANY_UNREAD = 16
 
 
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """The pass that a round shares with others.
+
+    Attributes:
+        pass_s: T(m), seconds of a pass over m rows.
+        load: what is in it before any draft.
+    """
+
+    pass_s: PassCost
+    load: Load = ALONE
+
+    @property
+    def plain_s(self) -> float:
+        return self.pass_s(self.load.rows)
+
+    @property
+    def rate(self) -> float:
+        """Tokens per second of plain decoding."""
+        return self.load.requests / self.plain_s
+
+    def seconds(self, drafted: float) -> float:
+        """Seconds of the pass with so many drafted rows."""
+        return self.pass_s(self.load.rows + drafted)
+
+    def speed(self, accepted: float, rows: float, spent_s: float) -> float:
+        """Speed of a round that accepts so many of the rows drafted, as a multiple of plain decoding's."""
+        return (self.load.requests + accepted) / ((self.seconds(rows) + spent_s) * self.rate)
+
+    def gained(self, accepted: float, rows: float, spent_s: float, speed: float = 1.0) -> float:
+        """Tokens more than rounds of that speed write in the same time."""
+        return self.load.requests + accepted - speed * (self.seconds(rows) + spent_s) * self.rate
+
+    def expected(self, average: Yield) -> float:
+        """The speed of rounds that bring and take this on average."""
+        return self.speed(average.accepted, average.rows, average.spent_s)
+
+
 @dataclass(slots=True)
 class Knowledge:
     """What is known of a drafter, kept across requests.
 
     Attributes:
         costs: what its work costs.
-        gain: the speed it has brought.
+        average: what its rounds have brought.
         calibration: what its confidence is worth.
         allowance: for trying it while it does not pay.
         typical: the acceptance of an average token.
@@ -30,7 +69,7 @@ class Knowledge:
     """
 
     costs: DraftCosts
-    gain: Gain
+    average: Yield
     calibration: Calibration = field(default_factory=Calibration)
     allowance: Allowance = field(default_factory=Allowance)
     typical: float = _TYPICAL_FIRST
@@ -42,7 +81,7 @@ class Outlook:
     """What is expected of a drafter in this request."""
 
     known: Knowledge
-    gain: Gain
+    average: Yield
     trust: Trust = field(default_factory=Trust)
 
     def acceptance(self, confidence: float) -> float:
@@ -51,36 +90,35 @@ class Outlook:
             return 1.0
         return self.trust.correct(self.known.calibration.acceptance(confidence))
 
-    def survival(self, draft: Draft) -> list[float]:
-        """Per token the probability that it and all before it are accepted."""
-        parents = draft.parents or range(-1, len(draft.tokens) - 1)
-        survival: list[float] = []
-        for confidence, parent in zip(_confidence(draft), parents, strict=True):
-            survival.append((survival[parent] if parent >= 0 else 1.0) * self.acceptance(confidence))
-        return survival
+    def proposal(self, draft: Draft) -> Proposal:
+        return Proposal(draft, [self.acceptance(confidence) for confidence in _confidence(draft)])
 
-    def learn_chain(self, draft: Draft, written: Sequence[int]) -> None:
-        """Learn from what the target wrote how a chain fared or, if it was not verified, would have fared."""
-        for confidence, token, right in zip(_confidence(draft), draft.tokens, written, strict=False):
-            self._learn_token(confidence, token == right)
-            if token != right:
-                break
+    def learn_written(self, draft: Draft, written: Sequence[int]) -> None:
+        """Learn from what the target wrote how certain tokens fared or, if not verified, would have fared."""
+        children: dict[int, list[int]] = {}
+        for index, parent in enumerate(draft.parent_indices):
+            children.setdefault(parent, []).append(index)
+        confidence, last = _confidence(draft), -1
+        for token in written:
+            below = children.get(last, ())
+            last = next((index for index in below if draft.tokens[index] == token), -2)
+            for index in below:
+                self._learn_token(confidence[index], index == last)
 
     def learn_verdict(self, draft: Draft, verdict: Verdict) -> None:
-        """Learn from what the target said of a tree, or of drawn tokens. Those it did not look at teach nothing."""
+        """Learn from what the target said of drawn tokens. Those it did not look at teach nothing."""
         confidence, path = _confidence(draft), verdict.path
-        parents = draft.parents or range(-1, len(draft.tokens) - 1)
         for index in path:
             self._learn_token(confidence[index], True)
         if not verdict.bonus:
             last = path[-1] if path else -1
-            for index, parent in enumerate(parents):
+            for index, parent in enumerate(draft.parent_indices):
                 if parent == last:
                     self._learn_token(confidence[index], False)
 
-    def learn_gain(self, tokens: float, passes: float) -> None:
-        self.gain.learn(tokens, passes)
-        self.known.gain.learn(tokens, passes)
+    def learn_round(self, accepted: float, rows: float, spent_s: float) -> None:
+        self.average.learn(accepted, rows, spent_s)
+        self.known.average.learn(accepted, rows, spent_s)
 
     def _learn_token(self, confidence: float, accepted: bool) -> None:
         if confidence == CERTAIN:
@@ -98,19 +136,20 @@ class Pursuit:
 
     Args:
         outlook: what is expected of the drafter.
-        pass_s: T(m), seconds of a target pass over m rows.
+        shared: the pass that verifies the draft.
+        speed: that is reached without this draft, as a multiple of plain decoding's.
         clock: seconds.
         endless: always go on.
     """
 
     def __init__(
-        self, outlook: Outlook, pass_s: Callable[[int], float], clock: Callable[[], float], *, endless: bool = False
+        self, outlook: Outlook, shared: Pass, speed: float, clock: Callable[[], float], *, endless: bool = False
     ) -> None:
         self._outlook = outlook
-        self._pass_s = pass_s
+        self._shared = shared
         self._clock = clock
         self._endless = endless
-        self._rate = max(outlook.gain.value, 1.0) / pass_s(1)
+        self._rate = max(shared.expected(outlook.average), speed, 1.0) * shared.rate
         self._survival = 1.0
         self._times = [clock()]
         self._certain = 0
@@ -121,8 +160,8 @@ class Pursuit:
         else:
             self._times.append(self._clock())
         self._survival *= self._outlook.acceptance(confidence)
-        rows = len(self._times) + self._certain
-        price = self._outlook.known.costs.token_s + self._pass_s(rows + 1) - self._pass_s(rows)
+        drafted = len(self._times) - 1 + self._certain
+        price = self._outlook.known.costs.token_s + self._shared.seconds(drafted + 1) - self._shared.seconds(drafted)
         expected = self._survival * self._outlook.trust.correct(self._outlook.known.typical)
         return self._endless or expected > self._rate * price
 

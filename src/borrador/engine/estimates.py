@@ -1,4 +1,4 @@
-"""What is learnt of a drafter: how often its tokens are accepted, and whether drafting with it pays."""
+"""What is learnt of a drafter: how often its tokens are accepted, and what drafting with it brings."""
 
 from __future__ import annotations
 
@@ -51,27 +51,44 @@ class Trust:
         self._accepted = _KEEP_TRUST * self._accepted + faded + accepted
 
 
-class Gain:
-    """Speed while a drafter drafts, as a multiple of plain decoding's: tokens per cost of a plain pass.
+class Yield:
+    """What a round with a drafter's tokens brings and takes, on average.
 
     Args:
-        expected: the gain assumed before anything is known.
-        weight: rounds that the assumption counts for.
+        accepted: tokens of the draft that are expected to be accepted.
+        rows: tokens expected to be verified.
+        spent_s: seconds expected to go into drafting them.
+        weight: rounds that these assumptions count for.
         window: rounds that are remembered.
     """
 
-    def __init__(self, expected: float, weight: float, window: float) -> None:
-        self._tokens, self._passes = expected * weight, weight
+    def __init__(self, accepted: float, rows: float, spent_s: float, weight: float, window: float) -> None:
+        self._sums = [accepted * weight, rows * weight, spent_s * weight]
+        self._rounds = weight
         self._keep = 1.0 - 1.0 / window
 
     @property
-    def value(self) -> float:
-        return self._tokens / self._passes
+    def accepted(self) -> float:
+        return self._sums[0] / self._rounds
 
-    def learn(self, tokens: float, passes: float) -> None:
-        """Add a round that committed `tokens` and took as long as so many plain passes."""
-        self._tokens = self._keep * self._tokens + tokens
-        self._passes = self._keep * self._passes + passes
+    @property
+    def rows(self) -> float:
+        return self._sums[1] / self._rounds
+
+    @property
+    def spent_s(self) -> float:
+        return self._sums[2] / self._rounds
+
+    def learn(self, accepted: float, rows: float, spent_s: float) -> None:
+        """Add a round."""
+        self._sums = [
+            self._keep * known + seen for known, seen in zip(self._sums, (accepted, rows, spent_s), strict=True)
+        ]
+        self._rounds = self._keep * self._rounds + 1.0
+
+    def copy(self, weight: float, window: float) -> Yield:
+        """The same averages, as assumptions of so many rounds."""
+        return Yield(self.accepted, self.rows, self.spent_s, weight, window)
 
 
 class Allowance:

@@ -237,7 +237,7 @@ class LLM:
         state = RoundState(
             target=target,
             context=list(prompt),
-            proposer=Proposer(sessions, self._open_plan(speculate), target.vocabulary_size, grammar),
+            proposer=Proposer(sessions, self._open_plan(speculate), target.vocabulary_size, grammar, self._costs),
             rule=rule_for(shaper),
             ending=answer,
             grammar=grammar if drafters and not params.judges_all_tokens else None,

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from borrador.draft.protocol import DraftSession, GoOn, always
 from borrador.draft.trim import trim
+from borrador.engine.candidates import Candidates, Load, PassCost, choose
 from borrador.grammar.matcher import Matcher
 from borrador.types import Draft, Verdict
 
@@ -41,8 +42,14 @@ class Desk:
 class DraftPlan(Protocol):
     """Decides who drafts how much; see `borrador.engine.controller`."""
 
-    def draft(self, desk: Desk, limit: int) -> Draft:
-        """A draft of at most `limit` tokens; an empty one where drafting does not pay."""
+    def gather(self, desk: Desk, limit: int, load: Load, /) -> Candidates:
+        """What is proposed to a request.
+
+        Args:
+            desk: its draft sessions.
+            limit: the most tokens that may follow one another.
+            load: of the pass that will verify what `choose` takes of it.
+        """
         ...
 
     def learn(self, draft: Draft, verdict: Verdict, committed: Sequence[int]) -> None:
@@ -58,6 +65,7 @@ class Proposer:
         plan: decides who drafts how much.
         vocabulary_size: of the target; a draft ends before the first token that lies outside.
         grammar: of the answer, where it has one.
+        pass_s: T(m), seconds of a target pass over m rows; None where the plan's drafts are verified whole.
     """
 
     def __init__(
@@ -66,7 +74,9 @@ class Proposer:
         plan: DraftPlan,
         vocabulary_size: int,
         grammar: Matcher | None = None,
+        pass_s: PassCost | None = None,
     ) -> None:
+        self._pass_s = pass_s
         self._sessions = sessions
         self._plan = plan
         self._vocabulary_size = vocabulary_size
@@ -74,11 +84,16 @@ class Proposer:
 
     def propose(self, context: Sequence[int], limit: int, *, pending: int = 1) -> Draft:
         """A draft of at most `limit` tokens, or an empty one, for a pass that evaluates `pending` tokens before it."""
+        load = Load(pending)
+        (draft,) = choose([self.gather(context, limit, load, pending=pending)], self._pass_s, load)
+        return draft
+
+    def gather(self, context: Sequence[int], limit: int, load: Load, *, pending: int = 1) -> Candidates:
+        """What is proposed for a pass that others may share, with this load before any draft."""
         if limit < 1:
-            return Draft()
+            return Candidates()
         desk = Desk(self._sessions, context, self._vocabulary_size, self._grammar, pending)
-        draft = self._plan.draft(desk, limit)
-        return draft if draft.tokens else Draft()
+        return self._plan.gather(desk, limit, load)
 
     def observe(self, draft: Draft, verdict: Verdict, committed: Sequence[int]) -> None:
         """Let everyone learn how the round ended."""

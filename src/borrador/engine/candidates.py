@@ -1,0 +1,169 @@
+"""Proposed tokens, and which of them a pass verifies. Pure: numbers in, choices out."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from borrador.types import Draft
+
+PassCost = Callable[[float], float]
+
+LONGEST_DRAFT = 15
+
+
+class Load(NamedTuple):
+    """A pass before anything is drafted for it.
+
+    Attributes:
+        rows: rows of all requests: their last tokens, and what else of them is pending.
+        requests: how many of them write a token.
+    """
+
+    rows: int = 1
+    requests: int = 1
+
+
+ALONE = Load()
+
+
+class Proposal(NamedTuple):
+    """A draft of certain tokens, and per token the probability that it is accepted if those before it are."""
+
+    draft: Draft
+    acceptance: Sequence[float]
+
+
+@dataclass(slots=True)
+class Candidates:
+    """What was proposed to one request: a tree in which a token stands once below its parent.
+
+    Attributes:
+        tokens: proposed token ids, parents before their children.
+        parents: index of each token's parent, -1 for a child of the context's last token.
+        survival: the probability that a token and all before it are accepted; never more than its parent's.
+        drafters: who proposed it; of several the one that is believed most.
+        whole: a draft that is verified as it is, in place of all this.
+        spent_s: seconds that drafting took.
+    """
+
+    tokens: list[int] = field(default_factory=list)
+    parents: list[int] = field(default_factory=list)
+    survival: list[float] = field(default_factory=list)
+    drafters: list[str] = field(default_factory=list)
+    whole: Draft | None = None
+    spent_s: float = 0.0
+
+    @classmethod
+    def merge(cls, proposals: Iterable[Proposal], spent_s: float = 0.0) -> Candidates:
+        """One tree of all that was proposed.
+
+        Where several proposed the same token in the same place, the most hopeful is believed. Siblings exclude one
+        another: in the order of their hopes, each can have no more than the others leave.
+        """
+        tree = cls(spent_s=spent_s)
+        acceptance: list[float] = []
+        places: dict[tuple[int, int], int] = {}
+        for draft, hopes in proposals:
+            tree._add(draft, hopes, places, acceptance)
+        tree._weigh(acceptance)
+        return tree
+
+    def _add(
+        self, draft: Draft, hopes: Sequence[float], places: dict[tuple[int, int], int], acceptance: list[float]
+    ) -> None:
+        indices: list[int] = []
+        for token, parent, hope in zip(draft.tokens, draft.parent_indices, hopes, strict=True):
+            below = indices[parent] if parent >= 0 else -1
+            index = places.setdefault((below, token), len(self.tokens))
+            indices.append(index)
+            if index == len(self.tokens):
+                self.tokens.append(token)
+                self.parents.append(below)
+                self.drafters.append(draft.drafter)
+                acceptance.append(hope)
+            elif hope > acceptance[index]:
+                acceptance[index], self.drafters[index] = hope, draft.drafter
+
+    def _weigh(self, acceptance: list[float]) -> None:
+        left = {-1: 1.0}
+        self.survival = [0.0] * len(acceptance)
+        for index in sorted(range(len(acceptance)), key=lambda index: (-acceptance[index], index)):
+            parent = self.parents[index]
+            share = min(acceptance[index], left.setdefault(parent, 1.0))
+            left[parent] -= share
+            acceptance[index] = share
+        for index, parent in enumerate(self.parents):
+            self.survival[index] = acceptance[index] * (self.survival[parent] if parent >= 0 else 1.0)
+
+    def take(self, indices: Iterable[int]) -> Draft:
+        """The draft of these tokens alone; a token's parent must be among them."""
+        chosen = sorted(indices)
+        place = {old: new for new, old in enumerate(chosen)}
+        place[-1] = -1
+        parents = tuple(place[self.parents[index]] for index in chosen)
+        is_chain = all(parent == index - 1 for index, parent in enumerate(parents))
+        return Draft(
+            tokens=tuple(self.tokens[index] for index in chosen),
+            parents=None if is_chain else parents,
+            drafter="+".join(dict.fromkeys(self.drafters[index] for index in chosen)) or "none",
+        )
+
+
+def best_rows(
+    survivals: Sequence[Sequence[float]], pass_s: PassCost, load: Load, spent_s: float = 0.0
+) -> list[list[int]]:
+    """The rows of a pass that bring most tokens per second: (requests + sum of survival) / (T(rows) + drafting time).
+
+    Args:
+        survivals: per request those of its candidates, parents first and never below their children.
+        pass_s: T(m), seconds of a pass over m rows.
+        load: the pass without any of them.
+        spent_s: seconds that drafting took.
+
+    Returns:
+        Per request the indices to verify; with every token its parent, and at most `LONGEST_DRAFT`.
+    """
+    ranked = _ranked(survivals)
+    best, count = load.requests / (pass_s(load.rows) + spent_s), 0
+    tokens = float(load.requests)
+    for rows, (survival, _, _) in enumerate(ranked, 1):
+        tokens += survival
+        speed = tokens / (pass_s(load.rows + rows) + spent_s)
+        if speed > best:
+            best, count = speed, rows
+    chosen: list[list[int]] = [[] for _ in survivals]
+    for _, request, index in ranked[:count]:
+        chosen[request].append(index)
+    return chosen
+
+
+def _ranked(survivals: Sequence[Sequence[float]]) -> list[tuple[float, int, int]]:
+    """The most hopeful candidates, best first, as (survival, request, index)."""
+    ranked: list[tuple[float, int, int]] = []
+    for request, survival in enumerate(survivals):
+        order = heapq.nsmallest(LONGEST_DRAFT, range(len(survival)), key=lambda index: (-survival[index], index))
+        ranked += ((survival[index], request, index) for index in order)
+    ranked.sort(key=lambda entry: (-entry[0], entry[1], entry[2]))
+    return ranked
+
+
+def choose(gathered: Sequence[Candidates], pass_s: PassCost | None, load: Load) -> list[Draft]:
+    """The draft that each request verifies in the pass they share.
+
+    Args:
+        gathered: per request.
+        pass_s: T(m), seconds of a pass over m rows; None where all drafts are taken whole.
+        load: the pass without drafts.
+    """
+    whole = sum(len(candidates.whole.tokens) for candidates in gathered if candidates.whole is not None)
+    load = load._replace(rows=load.rows + whole)
+    spent_s = sum(candidates.spent_s for candidates in gathered)
+    offered = [candidates.survival if candidates.whole is None else () for candidates in gathered]
+    chosen = best_rows(offered, pass_s, load, spent_s) if pass_s is not None else [[] for _ in gathered]
+    return [
+        candidates.take(indices) if candidates.whole is None else candidates.whole
+        for candidates, indices in zip(gathered, chosen, strict=True)
+    ]
