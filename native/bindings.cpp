@@ -216,6 +216,12 @@ void bind_engine(nb::module_& m) {
              cache.commit(path);
            },
            "path"_a)
+      .def("assume",
+           [](KvCache& cache, size_t length) {
+             if (length > cache.capacity()) throw std::invalid_argument("cannot assume more than the capacity");
+             cache.assume(length);
+           },
+           "length"_a)
       .def("rewind",
            [](KvCache& cache, size_t length) {
              if (length > cache.length()) throw std::invalid_argument("cannot rewind forwards");

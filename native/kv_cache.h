@@ -66,6 +66,8 @@ class KvCache {
   void begin_pass(size_t rows) { pending_ = rows; }
   // Moves the pending rows of `path` (ascending) to the end of the committed part and drops the others.
   void commit(std::span<const int32_t> path);
+  // Lets the first `length` slots count as committed, whatever they hold: passes behind them take the time they always do.
+  void assume(size_t length) { length_ = length, pending_ = 0; }
   // Drops pending rows and everything from `length` on; length <= this->length().
   void rewind(size_t length) { length_ = length, pending_ = 0; }
 

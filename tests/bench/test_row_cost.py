@@ -37,6 +37,9 @@ class TickingTarget:
     def rewind(self, length: int) -> None:
         self.length = length
 
+    def assume(self, length: int) -> None:
+        self.length = length
+
     def clock(self) -> float:
         return self.now
 

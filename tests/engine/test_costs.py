@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+import math
 import time
 
 import pytest
@@ -8,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from borrador.draft.protocol import Price
-from borrador.engine.costs import MEASURED_ROWS, DraftCosts, RowCosts, measure_row_costs, rising
+from borrador.engine.candidates import Load
+from borrador.engine.costs import MEASURED_ROWS, ContextCosts, DraftCosts, RowCosts, measure_row_costs, rising
 from borrador.models.scripted import ScriptedModel, ScriptedTarget
-from borrador.models.target import Rows
-from borrador.types import Float32Array
+from borrador.models.target import BestTokens, Rows
 
 
 def test_costs_between_measured_sizes_lie_on_straight_lines() -> None:
@@ -71,10 +73,49 @@ def test_a_single_measured_size_is_enough() -> None:
     assert RowCosts({1: 10.0})(3) == 30.0
 
 
+def test_a_context_adds_to_each_row_and_once_for_each_request() -> None:
+    costs = RowCosts({1: 10.0, 4: 13.0}, ContextCosts(0.001, 0.002))
+    assert costs.behind(Load(1, 1, 1000.0))(1) == pytest.approx(10.0 + 1.0 + 2.0)
+    assert costs.behind(Load(2, 2, 1000.0))(4) == pytest.approx(13.0 + 2.0 + 8.0)
+    for _ in range(100):
+        costs.observe(1, 26.0, Load(1, 1, 1000.0))
+    assert costs(1) == pytest.approx(20.0, rel=0.06)
+
+
+def test_passes_larger_than_any_measured_become_sizes_of_their_own() -> None:
+    costs = RowCosts({1: 10.0, 16: 25.0})
+    for _ in range(200):
+        costs.observe(64, 200.0)
+        costs.observe(1, 10.0)
+        costs.observe(16, 25.0)
+    assert [costs(rows) for rows in (1, 16, 64)] == pytest.approx([10.0, 25.0, 200.0], rel=0.1)
+
+
+def test_costs_are_stored_and_what_is_damaged_is_refused() -> None:
+    costs = RowCosts({1: 10.0, 4: 13.0}, ContextCosts(0.001, 0.002))
+    costs.scale(20.0)
+    stored = json.loads(json.dumps(costs.as_json()))
+    again = RowCosts.from_json(stored)
+    load = Load(1, 1, 500.0)
+    assert [again.behind(load)(rows) for rows in (1, 3, 8)] == pytest.approx(
+        [costs.behind(load)(rows) for rows in (1, 3, 8)]
+    )
+    assert again(1) == pytest.approx(20.0)
+    damaged: list[dict[str, object]] = [
+        {"rows": [4, 1]}, {"rows": [2, 4]}, {"rows": [1.0, 4]}, {"seconds": [1.0]}, {"seconds": [math.nan, 1.0]},
+        {"seconds": [-1.0, 1.0]}, {"seconds": [0.0, 1.0]}, {"seconds": "ab"}, {"context": [1.0]}, {"context": None},
+    ]  # fmt: skip
+    for change in damaged:
+        with pytest.raises((ValueError, KeyError, TypeError)):
+            RowCosts.from_json(stored | change)
+
+
 class SlowTarget(ScriptedTarget):
-    def forward(self, rows: Rows) -> Float32Array:
-        time.sleep(0.001 * len(rows.tokens))
-        return super().forward(rows)
+    """A row takes a millisecond, and a tenth more behind a context."""
+
+    def best(self, rows: Rows, count: int, *, within: int | None = None, normalised: bool = False) -> BestTokens:
+        time.sleep(0.001 * len(rows.tokens) * (1.1 if self.length else 1.0))
+        return super().best(rows, count, within=within, normalised=normalised)
 
 
 def test_measuring_interleaves_sizes_within_its_budget_and_leaves_the_sequence_empty() -> None:
@@ -83,9 +124,11 @@ def test_measuring_interleaves_sizes_within_its_budget_and_leaves_the_sequence_e
     costs = measure_row_costs(target, budget_s=0.2)
     assert time.perf_counter() - start < 0.5
     assert costs(16) > 4 * costs(1)
+    assert costs.behind(Load(1, 1, 1000.0))(8) > costs(8)
     assert target.length == 0
     sizes = [len(rows.tokens) for rows in target.passes][1:]
-    assert tuple(sizes[: 2 * len(MEASURED_ROWS)]) == MEASURED_ROWS * 2
+    sweep = [*MEASURED_ROWS, 1, 8]
+    assert sizes[: 2 * len(sweep)] == sweep * 2
 
 
 def test_sizes_beyond_the_context_are_left_out() -> None:

@@ -121,6 +121,9 @@ class _DisturbedSequence:
     def rewind(self, length: int) -> None:
         self._target.rewind(length)
 
+    def assume(self, length: int) -> None:
+        self._target.assume(length)
+
 
 def answer(llm: LLM, prompt: str, seed: int) -> Completion:
     params = SamplingParams(temperature=1.0, seed=seed, max_tokens=32)

@@ -20,10 +20,12 @@ class Load(NamedTuple):
     Attributes:
         rows: rows of all requests: their last tokens, and what else of them is pending.
         requests: how many of them write a token.
+        context: tokens before a row, on average over these requests.
     """
 
     rows: int = 1
     requests: int = 1
+    context: float = 0.0
 
 
 ALONE = Load()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from borrador.draft.protocol import Price
 from borrador.engine.candidates import LONGEST_DRAFT, Candidates, Load, PassCost, Proposal, best_rows, choose
-from borrador.engine.costs import DraftCosts
+from borrador.engine.costs import DraftCosts, behind
 from borrador.engine.drafting import Knowledge, Outlook, Pass, Pursuit
 from borrador.engine.estimates import Yield
 from borrador.engine.proposer import Desk
@@ -94,8 +94,8 @@ class RequestPlan:
 
     def draft(self, desk: Desk, limit: int) -> Draft:
         """The draft for a request that has the pass to itself."""
-        load = Load(desk.pending)
-        return choose([self.gather(desk, limit, load)], self._pass_s, load)[0]
+        load = desk.load
+        return choose([self.gather(desk, limit, load)], behind(self._pass_s, load), load)[0]
 
     def gather(self, desk: Desk, limit: int, load: Load) -> Candidates:
         """What is proposed to this request, for a pass with this load before any draft.
@@ -105,7 +105,7 @@ class RequestPlan:
             limit: the most tokens that may follow one another.
             load: of the pass.
         """
-        self._round = _Round(Pass(self._pass_s, load))
+        self._round = _Round(Pass(behind(self._pass_s, load), load))
         remaining = min(limit + 1, _GOES_ON * self._written)
         limit = min(limit, LONGEST_DRAFT)
         if limit < 1:
@@ -151,7 +151,7 @@ class RequestPlan:
     def _speed(self, candidates: Candidates) -> float:
         """The speed expected of the best choice among these, as a multiple of plain decoding's."""
         shared = self._round.shared
-        (chosen,) = best_rows([candidates.survival], self._pass_s, shared.load, candidates.spent_s)
+        (chosen,) = best_rows([candidates.survival], shared.pass_s, shared.load, candidates.spent_s)
         return shared.speed(sum(candidates.survival[index] for index in chosen), len(chosen), candidates.spent_s)
 
     def _expected(self, outlook: Outlook) -> float:

@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+import math
 import time
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from borrador.draft.protocol import Price
+from borrador.engine.candidates import ALONE, Load, PassCost
 from borrador.models.target import Rows, Target
 
 MEASURED_ROWS = (1, 2, 4, 6, 8, 12, 16)
+_MEASURED_CONTEXT = 1024
 _FOLLOW_LEVEL = 0.1  # share of a new observation that moves all sizes
 _FOLLOW_SHAPE = 0.05  # share of it that moves the sizes next to the observed one
 _LARGEST_SURPRISE = 0.5  # a pass that was stalled by other programs counts as at most half as long again
 _LARGEST_MISFIT = 0.1  # larger surprises come from the machine and say nothing of one size against another
+_FEWEST_S = 0.3  # a sweep that takes longer is not repeated
+_ETERNITY_S = 1e6
+_BEYOND = 1.5  # a pass with so many times the most rows known is a size of its own
+
+
+class ContextCosts(NamedTuple):
+    """What each token of a context adds to a pass, in seconds.
+
+    Attributes:
+        reading_s: once for its request.
+        row_s: for each row of its request.
+    """
+
+    reading_s: float = 0.0
+    row_s: float = 0.0
+
+
+NO_CONTEXT = ContextCosts()
 
 
 class RowCosts:
@@ -22,26 +44,33 @@ class RowCosts:
     More rows are never cheaper: what looks so is noise, and is evened out by isotonic regression.
 
     Args:
-        seconds: measured seconds by rows, at least for 1 row.
+        seconds: measured seconds by rows, at least for 1 row, without a context.
+        context: what a context adds.
     """
 
-    def __init__(self, seconds: Mapping[int, float]) -> None:
+    def __init__(self, seconds: Mapping[int, float], context: ContextCosts = NO_CONTEXT) -> None:
         self._rows = sorted(seconds)
         self._seconds = rising([seconds[rows] for rows in self._rows])
+        self._context = context
+        self._level = 1.0
 
     def __call__(self, rows: float) -> float:
-        if len(self._rows) == 1:
-            return self._seconds[0] * rows / self._rows[0]
-        high, share = self._place(rows)
-        low = self._seconds[high - 1]
-        return low + (self._seconds[high] - low) * share
+        return self._level * self._at(rows)
 
-    def observe(self, rows: int, seconds: float) -> None:
-        """Follow a pass that really ran: the machine's load and the context's length change what passes cost."""
-        surprise = _surprise(seconds, self(rows))
+    def behind(self, load: Load) -> PassCost:
+        """T(m) for passes of this load's requests, with their contexts."""
+        reading_s, row_s = self._context
+        fixed, each = load.requests * load.context * reading_s, load.context * row_s
+        return lambda rows: self._level * (self._at(rows) + fixed + each * rows)
+
+    def observe(self, rows: int, seconds: float, load: Load = ALONE) -> None:
+        """Follow a pass that really ran: the machine's load changes what passes cost."""
+        surprise = _surprise(seconds, self.behind(load)(rows))
         misfit = min(max(surprise, -_LARGEST_MISFIT), _LARGEST_MISFIT)
-        level = 1.0 + _FOLLOW_LEVEL * surprise
-        self._seconds = [level * known for known in self._seconds]
+        self._level *= 1.0 + _FOLLOW_LEVEL * surprise
+        if rows > _BEYOND * self._rows[-1]:
+            self._seconds.append(self._at(rows))
+            self._rows.append(rows)
         if len(self._rows) > 1:
             high, share = self._place(rows)
             share = min(share, 1.0)
@@ -49,10 +78,42 @@ class RowCosts:
             self._seconds[high] *= 1.0 + _FOLLOW_SHAPE * misfit * share
             self._seconds = rising(self._seconds)
 
+    def scale(self, seconds: float) -> None:
+        """Let a pass over one row without a context take so many seconds, and all others accordingly."""
+        self._level = seconds / self._at(1)
+
+    def as_json(self) -> dict[str, Any]:
+        seconds = [self._level * known for known in self._seconds]
+        context = [self._level * known for known in self._context]
+        return {"rows": self._rows, "seconds": seconds, "context": context}
+
+    @classmethod
+    def from_json(cls, stored: Any) -> RowCosts:
+        """What `as_json` gave. Raises ValueError, KeyError or TypeError for anything else."""
+        rows, seconds, (reading_s, row_s) = stored["rows"], stored["seconds"], stored["context"]
+        numbers = [*seconds, reading_s, row_s]
+        if not all(isinstance(size, int) and size > 0 for size in rows) or sorted(set(rows)) != rows or rows[0] != 1:
+            raise ValueError("sizes must rise from 1")
+        if not all(isinstance(number, float) and 0.0 <= number < _ETERNITY_S for number in numbers) or not seconds[0]:
+            raise ValueError("costs must be seconds")
+        return cls(dict(zip(rows, seconds, strict=True)), ContextCosts(reading_s, row_s))
+
+    def _at(self, rows: float) -> float:
+        if len(self._rows) == 1:
+            return self._seconds[0] * rows / self._rows[0]
+        high, share = self._place(rows)
+        low = self._seconds[high - 1]
+        return low + (self._seconds[high] - low) * share
+
     def _place(self, rows: float) -> tuple[int, float]:
         """Index of the measured size at or above `rows`, and how far on the way to it `rows` lies."""
         high = min(max(bisect_left(self._rows, rows), 1), len(self._rows) - 1)
         return high, (rows - self._rows[high - 1]) / (self._rows[high] - self._rows[high - 1])
+
+
+def behind(pass_s: PassCost, load: Load) -> PassCost:
+    """T(m) for a pass with this load, where `pass_s` knows what contexts cost."""
+    return pass_s.behind(load) if isinstance(pass_s, RowCosts) else pass_s
 
 
 class DraftCosts:
@@ -85,35 +146,57 @@ def rising(values: Sequence[float]) -> list[float]:
     return [mean for mean, count in pools for _ in range(count)]
 
 
-def measure_row_costs(target: Target, budget_s: float = 0.35) -> RowCosts:
-    """Time passes of several sizes on an empty sequence, which is left empty.
+def measure_row_costs(target: Target, budget_s: float = 0.25) -> RowCosts:
+    """Time passes of several sizes on an empty sequence, which is left empty, and two of them behind a context.
 
     Sizes are interleaved, so that a change of the machine's load meets all of them, and the fastest pass of each is
     taken: other programs can only add time. Two sweeps are made, more as long as `budget_s` lasts, fewer where one
     sweep alone exceeds it.
     """
-    sizes = [rows for rows in MEASURED_ROWS if rows <= target.context_length]
-    samples: dict[int, list[float]] = {rows: [] for rows in sizes}
-    _time_pass(target, sizes[0])
+    few, many = 1, min(8, target.context_length)
+    length = min(_MEASURED_CONTEXT, target.context_length - many)
+    sizes = [(rows, 0) for rows in MEASURED_ROWS if rows <= target.context_length]
+    if length > 0:
+        sizes += [(few, length), (many, length)]
+    fastest = _fastest_passes(target, sizes, budget_s)
+    context = NO_CONTEXT
+    if length > 0 and many > few:
+        added = [max(fastest[rows, length] - fastest[rows, 0], 0.0) / length for rows in (few, many)]
+        row_s = max(added[1] - added[0], 0.0) / (many - few)
+        context = ContextCosts(max(added[0] - few * row_s, 0.0), row_s)
+    return RowCosts({rows: seconds for (rows, length), seconds in fastest.items() if not length}, context)
+
+
+def measure_level(target: Target) -> float:
+    """Seconds of a pass over one row on an empty sequence, which is left empty."""
+    return _fastest_passes(target, [(1, 0)], budget_s=0.0)[1, 0]
+
+
+def _fastest_passes(target: Target, sizes: Sequence[tuple[int, int]], budget_s: float) -> dict[tuple[int, int], float]:
+    """The fastest of at least two passes of each size: rows, and tokens of the context before them."""
+    fastest = dict.fromkeys(sizes, math.inf)
+    _time_pass(target, *sizes[0])
     start = time.perf_counter()
-    sweep_s = 0.0
-    while len(samples[sizes[0]]) < 2 or time.perf_counter() - start + sweep_s < budget_s:
+    sweep_s, sweeps = 0.0, 0
+    while sweeps < 2 or time.perf_counter() - start + sweep_s < budget_s:
         sweep_start = time.perf_counter()
-        for rows in sizes:
-            samples[rows].append(_time_pass(target, rows))
-        sweep_s = time.perf_counter() - sweep_start
-        if sweep_s > budget_s:
+        for size in sizes:
+            fastest[size] = min(fastest[size], _time_pass(target, *size))
+        sweep_s, sweeps = time.perf_counter() - sweep_start, sweeps + 1
+        if sweep_s > max(budget_s, _FEWEST_S):
             break
-    return RowCosts({rows: min(seconds) for rows, seconds in samples.items()})
+    return fastest
 
 
-def _time_pass(target: Target, rows: int) -> float:
+def _time_pass(target: Target, rows: int, context: int) -> float:
     batch = Rows.chain([0] * rows)
-    start = time.perf_counter()
-    target.forward(batch)
-    seconds = time.perf_counter() - start
-    target.rewind(target.length)
-    return seconds
+    try:
+        target.assume(context)
+        start = time.perf_counter()
+        target.best(batch, 1)
+        return time.perf_counter() - start
+    finally:
+        target.rewind(0)
 
 
 def _surprise(seconds: float, expected: float) -> float:

@@ -12,6 +12,7 @@ from typing import Protocol, overload
 from borrador.config import DEFAULT_CONTEXT
 from borrador.draft.protocol import Drafter
 from borrador.engine.answer import Answer
+from borrador.engine.candidates import Load
 from borrador.engine.controller import Controller, FixedLength
 from borrador.engine.costs import RowCosts, measure_row_costs
 from borrador.engine.proposer import DraftPlan, Proposer
@@ -244,9 +245,9 @@ class LLM:
         )
         return Session(state, answer, self._sequence, self._observe_pass)
 
-    def _observe_pass(self, rows: int, seconds: float) -> None:
+    def _observe_pass(self, rows: int, seconds: float, load: Load) -> None:
         if self._costs is not None:
-            self._costs.observe(rows, seconds)
+            self._costs.observe(rows, seconds, load)
 
     def _open_plan(self, speculate: bool) -> DraftPlan:
         if not speculate:

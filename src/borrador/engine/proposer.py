@@ -9,6 +9,7 @@ from typing import Protocol
 from borrador.draft.protocol import DraftSession, GoOn, always
 from borrador.draft.trim import trim
 from borrador.engine.candidates import Candidates, Load, PassCost, choose
+from borrador.engine.costs import behind
 from borrador.grammar.matcher import Matcher
 from borrador.types import Draft, Verdict
 
@@ -26,6 +27,11 @@ class Desk:
     vocabulary_size: int
     grammar: Matcher | None = None
     pending: int = 1  # tokens of the context that the pass evaluates before the draft
+
+    @property
+    def load(self) -> Load:
+        """Of a pass that this request has to itself."""
+        return Load(self.pending, 1, len(self.context) - self.pending)
 
     def unread(self, drafter: str) -> int:
         """Tokens of the context that this drafter must read before it can propose."""
@@ -84,8 +90,9 @@ class Proposer:
 
     def propose(self, context: Sequence[int], limit: int, *, pending: int = 1) -> Draft:
         """A draft of at most `limit` tokens, or an empty one, for a pass that evaluates `pending` tokens before it."""
-        load = Load(pending)
-        (draft,) = choose([self.gather(context, limit, load, pending=pending)], self._pass_s, load)
+        load = Load(pending, 1, len(context) - pending)
+        pass_s = behind(self._pass_s, load) if self._pass_s is not None else None
+        (draft,) = choose([self.gather(context, limit, load, pending=pending)], pass_s, load)
         return draft
 
     def gather(self, context: Sequence[int], limit: int, load: Load, *, pending: int = 1) -> Candidates:

@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Iterator
 
 from borrador.engine.answer import Answer
+from borrador.engine.candidates import Load
 from borrador.engine.round import RoundState, play_round
 from borrador.engine.stats import StatsCounter
 from borrador.models.prefix import CachedSequence, prefill
 from borrador.types import GenerationEvent, GenerationStats, Origin, RoundRecord
 
-ObservePass = Callable[[int, float], None]
+ObservePass = Callable[[int, float, Load], None]
 
 
 class Session:
@@ -21,7 +22,7 @@ class Session:
         state: the round's parts; its context holds the prompt.
         answer: where the answer goes.
         sequence: the target's cache, kept for the next request.
-        observe_pass: told rows and seconds of every pass that decodes.
+        observe_pass: told rows, seconds and load of every pass that decodes.
     """
 
     def __init__(self, state: RoundState, answer: Answer, sequence: CachedSequence, observe_pass: ObservePass) -> None:
@@ -55,7 +56,8 @@ class Session:
     def _account(self, record: RoundRecord) -> None:
         self._stats.add_round(record)
         if record.number > 1 and record.pending == 1:
-            self._observe_pass(1 + len(record.draft.tokens), record.forward_s)
+            context = len(self._state.context) - len(record.committed) - 1
+            self._observe_pass(1 + len(record.draft.tokens), record.forward_s, Load(context=context))
 
     def _events_of(self, record: RoundRecord) -> Iterator[GenerationEvent]:
         answer = self._answer

@@ -185,6 +185,9 @@ class NativeSequence:
     def rewind(self, length: int) -> None:
         self.cache.rewind(length)
 
+    def assume(self, length: int) -> None:
+        self.cache.assume(length)
+
 
 def _build(file: GgufFile, config: ModelConfig, threads: int) -> _native.Transformer:
     arena_bytes = sum(_packed_bytes(config, tensor) for tensor in file.tensors.values() if len(tensor.shape) > 1)

@@ -135,6 +135,12 @@ class ScriptedTarget:
         del self.tokens[length:]
         self._rows = None
 
+    def assume(self, length: int) -> None:
+        if not 0 <= length <= self.context_length:
+            raise RuntimeError(f"assume {length} tokens in a context of {self.context_length}")
+        self.tokens = [0] * length
+        self._rows = None
+
     def _check(self, rows: Rows) -> None:
         count = len(rows.tokens)
         if count == 0 or len(rows.parents) != count or not 0 <= rows.logits_from <= count:

@@ -130,6 +130,13 @@ class Target(Protocol):
         """Drop every token after the first `length` committed ones, and any uncommitted rows."""
         ...
 
+    def assume(self, length: int) -> None:
+        """Let `length` tokens count as committed, whatever the cache holds in their place: to time passes behind them.
+
+        What passes compute then has no meaning; `rewind(0)` must follow.
+        """
+        ...
+
 
 class Model(Protocol):
     """Weights that sequences are opened on."""

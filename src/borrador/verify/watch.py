@@ -113,6 +113,9 @@ class _WatchedTarget:
     def rewind(self, length: int) -> None:
         self._target.rewind(length)
 
+    def assume(self, length: int) -> None:
+        self._target.assume(length)
+
 
 def _row(evaluated: Float32Array | BestTokens, index: int) -> _Seen:
     """A copy: the next pass overwrites logits."""
