@@ -3,13 +3,16 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <limits>
 #include <optional>
 #include <stdexcept>
+#include <tuple>
 
+#include "best_tokens.h"
 #include "cpu.h"
 #include "memory.h"
 #include "noise.h"
@@ -71,40 +74,54 @@ auto logits_of(Transformer& model, size_t rows) {
                                                           {int64_t(model.logits_stride()), 1});
 }
 
-auto forward(Transformer& model, const std::vector<KvCache*>& caches, const Ints& cache_of_row, const Ints& tokens, const Ints& parents,
-             const Ints& logit_rows) {
-  evaluate(model, {caches, as_span(cache_of_row), as_span(tokens), as_span(parents), as_span(logit_rows)});
-  return logits_of(model, logit_rows.shape(0));
-}
+// Rows of one sequence, whose parents are counted within them; those from the last number on have logits.
+using SequenceRows = std::tuple<KvCache*, Ints, Ints, size_t>;
 
-// Rows of one sequence, of which those from `logits_from` on have logits.
-struct SequenceRows {
-  KvCache* caches[1];
-  std::vector<int32_t> cache_of_row, logit_rows;
-  const Ints &tokens, &parents;
+// The rows of several sequences, one sequence after the other.
+struct BatchRows {
+  std::vector<KvCache*> caches;
+  std::vector<int32_t> cache_of_row, tokens, parents, logit_rows;
 
-  SequenceRows(KvCache& cache, const Ints& tokens, const Ints& parents, size_t logits_from)
-      : caches{&cache}, cache_of_row(tokens.shape(0)), tokens(tokens), parents(parents) {
-    for (size_t row = logits_from; row < tokens.shape(0); ++row) logit_rows.push_back(int32_t(row));
+  explicit BatchRows(std::span<const SequenceRows> sequences) {
+    for (const auto& [cache, tokens_here, parents_here, logits_from] : sequences) {
+      if (!cache || std::find(caches.begin(), caches.end(), cache) != caches.end()) throw std::invalid_argument("every sequence needs its own cache");
+      if (tokens_here.shape(0) != parents_here.shape(0)) throw std::invalid_argument("rows differ in length");
+      append(as_span(tokens_here), as_span(parents_here), logits_from);
+      caches.push_back(cache);
+    }
   }
-  PassRows pass(const BestWanted& best = {}) const { return {caches, cache_of_row, as_span(tokens), as_span(parents), logit_rows, best}; }
+
+  PassRows pass(const BestWanted& best = {}) const { return {caches, cache_of_row, tokens, parents, logit_rows, best}; }
+
+ private:
+  void append(std::span<const int32_t> tokens_here, std::span<const int32_t> parents_here, size_t logits_from) {
+    const size_t begin = tokens.size(), count = tokens_here.size();
+    cache_of_row.insert(cache_of_row.end(), count, int32_t(caches.size()));
+    tokens.insert(tokens.end(), tokens_here.begin(), tokens_here.end());
+    for (const int32_t parent : parents_here) {
+      if (parent >= 0 && size_t(parent) >= count) throw std::invalid_argument("a parent must come before its row, in the same sequence");
+      parents.push_back(parent < 0 ? parent : int32_t(begin) + parent);
+    }
+    for (size_t row = logits_from; row < count; ++row) logit_rows.push_back(int32_t(begin + row));
+  }
 };
 
-auto forward_sequence(Transformer& model, KvCache& cache, const Ints& tokens, const Ints& parents, size_t logits_from) {
-  const SequenceRows rows(cache, tokens, parents, logits_from);
+auto forward(Transformer& model, const std::vector<SequenceRows>& sequences) {
+  const BatchRows rows(sequences);
   evaluate(model, rows.pass());
   return logits_of(model, rows.logit_rows.size());
 }
 
-auto best_of_sequence(Transformer& model, KvCache& cache, const Ints& tokens, const Ints& parents, size_t logits_from, size_t count, size_t within,
-                      bool normaliser) {
-  if (count == 0) throw std::invalid_argument("the best of no token");
-  const SequenceRows rows(cache, tokens, parents, logits_from);
-  evaluate(model, rows.pass({count, within, normaliser}));
-  const BestTokens& best = model.best();
-  const size_t found = rows.logit_rows.size();
-  return nb::make_tuple(owned_rows(std::vector<int32_t>(best.ids()), found, count), owned_rows(std::vector<float>(best.logits()), found, count),
+auto owned_best(const BestTokens& best, size_t rows, size_t count) {
+  return nb::make_tuple(owned_rows(std::vector<int32_t>(best.ids()), rows, count), owned_rows(std::vector<float>(best.logits()), rows, count),
                         owned(std::vector<float>(best.normalisers())));
+}
+
+auto best(Transformer& model, const std::vector<SequenceRows>& sequences, size_t count, size_t within, bool normaliser) {
+  if (count == 0) throw std::invalid_argument("the best of no token");
+  const BatchRows rows(sequences);
+  evaluate(model, rows.pass({count, within, normaliser}));
+  return owned_best(model.best(), rows.logit_rows.size(), count);
 }
 
 ModelShape make_shape(size_t layers, size_t ropes) {
@@ -122,6 +139,20 @@ Transformer* make_transformer(const ModelShape& shape, size_t arena_bytes, size_
 const float* row_of(const FloatRows& logits, size_t row) {
   if (logits.shape(1) > 1 && logits.stride(1) != 1) throw std::invalid_argument("logits must be contiguous along the vocabulary");
   return logits.data() + int64_t(row) * logits.stride(0);
+}
+
+// What a pass that was asked for the best tokens would have found in these logits.
+auto best_of_logits(const FloatRows& logits, size_t count, bool normaliser) {
+  const size_t rows = logits.shape(0), tokens = logits.shape(1);
+  if (count == 0 || count > BestTokens::most || tokens == 0) throw std::invalid_argument("the best of no token, or of more than there are");
+  const KernelTable& kernels = kernels_for(best_isa());
+  BestTokens best(1);
+  best.begin_pass({count, tokens, normaliser}, rows);
+  best.begin(rows);
+  for (size_t row = 0; row < rows; ++row)
+    for (size_t block = 0; block < best.blocks(); ++block) best.take(kernels, 0, row, block, row_of(logits, row) + block * BestTokens::block_tokens);
+  best.finish(kernels, 0);
+  return owned_best(best, rows, count);
 }
 
 auto argmax_rows(const FloatRows& logits) {
@@ -227,7 +258,8 @@ void bind_engine(nb::module_& m) {
              if (length > cache.length()) throw std::invalid_argument("cannot rewind forwards");
              cache.rewind(length);
            },
-           "length"_a);
+           "length"_a)
+      .def("copy_from", &KvCache::copy_from, "source"_a, "length"_a);
 
   nb::class_<Transformer>(m, "Transformer")
       .def(nb::new_(&make_transformer), "shape"_a, nb::kw_only(), "arena_bytes"_a, "threads"_a, "isa"_a)
@@ -249,10 +281,8 @@ void bind_engine(nb::module_& m) {
       .def_prop_ro("threads", &Transformer::threads)
       .def_prop_ro("isa", [](const Transformer& model) { return model.kernels().name; })
       .def("make_cache", &Transformer::make_cache, "capacity"_a)
-      .def("forward", &forward, "caches"_a, "cache_of_row"_a, "tokens"_a, "parents"_a, "logit_rows"_a)
-      .def("forward_sequence", &forward_sequence, "cache"_a, "tokens"_a, "parents"_a, "logits_from"_a)
-      .def("best_of_sequence", &best_of_sequence, "cache"_a, "tokens"_a, "parents"_a, "logits_from"_a, nb::kw_only(), "count"_a, "within"_a,
-           "normaliser"_a)
+      .def("forward", &forward, "sequences"_a)
+      .def("best", &best, "sequences"_a, nb::kw_only(), "count"_a, "within"_a, "normaliser"_a)
       .def("hidden", [](Transformer& model, size_t rows) {
         return nb::ndarray<nb::numpy, const float, nb::ndim<2>>(model.hidden(), {rows, model.shape().width}, nb::find(model));
       }, "rows"_a);
@@ -312,6 +342,7 @@ void bind_rows(nb::module_& m) {
 
 void bind_sampler(nb::module_& m) {
   m.def("argmax", &argmax_rows, "logits"_a);
+  m.def("best_of_logits", &best_of_logits, "logits"_a, nb::kw_only(), "count"_a, "normaliser"_a);
   m.def("top_k",
         [](const Floats& logits, size_t k) {
           Ranked ranked = top_k(logits.data(), logits.shape(0), k);

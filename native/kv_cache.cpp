@@ -1,6 +1,7 @@
 #include "kv_cache.h"
 
 #include <cstring>
+#include <stdexcept>
 
 namespace borrador {
 
@@ -24,7 +25,7 @@ void KvView::copy_slot(size_t slot, const KvView& to, size_t to_slot) const {
 KvCache::KvCache(size_t layers, size_t heads, size_t head_dim, size_t capacity)
     : layers_(layers), heads_(heads), head_dim_(head_dim), key_stride_(padded_key(head_dim)), value_stride_(padded_value(head_dim)),
       capacity_(capacity),
-      chunks_((capacity + attention_chunk - 1) / attention_chunk * layers * heads * head_bytes(key_stride_, value_stride_), PageBuffer::Pages::huge) {}
+      chunks_((capacity + attention_chunk - 1) / attention_chunk * chunk_bytes(), PageBuffer::Pages::huge) {}
 
 KvView KvCache::view(size_t layer, size_t head, size_t chunk) const {
   uint8_t* begin = chunks_.data() + ((chunk * layers_ + layer) * heads_ + head) * head_bytes(key_stride_, value_stride_);
@@ -55,6 +56,16 @@ void KvCache::commit(std::span<const int32_t> path) {
     if (size_t(path[i]) != i) move_slot(length_ + size_t(path[i]), length_ + i);
   length_ += path.size();
   pending_ = 0;
+}
+
+// Of all layers and heads.
+size_t KvCache::chunk_bytes() const { return layers_ * heads_ * head_bytes(key_stride_, value_stride_); }
+
+void KvCache::copy_from(const KvCache& source, size_t length) {
+  const bool alike = layers_ == source.layers_ && heads_ == source.heads_ && head_dim_ == source.head_dim_;
+  if (&source == this || !alike || length > source.length_ || length > capacity_) throw std::invalid_argument("cannot copy from this cache");
+  std::memcpy(chunks_.data(), source.chunks_.data(), (length + attention_chunk - 1) / attention_chunk * chunk_bytes());
+  rewind(length);
 }
 
 }  // namespace borrador

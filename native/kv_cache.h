@@ -70,9 +70,13 @@ class KvCache {
   void assume(size_t length) { length_ = length, pending_ = 0; }
   // Drops pending rows and everything from `length` on; length <= this->length().
   void rewind(size_t length) { length_ = length, pending_ = 0; }
+  // Drops everything and holds the first `length` committed tokens of `source`. Throws std::invalid_argument where that
+  // has fewer, is this cache or another model's, or where they do not fit.
+  void copy_from(const KvCache& source, size_t length);
 
  private:
   void move_slot(size_t from, size_t to);
+  size_t chunk_bytes() const;
 
   size_t layers_, heads_, head_dim_, key_stride_, value_stride_, capacity_;
   size_t length_ = 0, pending_ = 0;

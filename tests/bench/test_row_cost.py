@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from borrador.bench.row_cost import RowCosts, fill_context, measure_rows
-from borrador.models.target import BestTokens, Rows
+from borrador.models.target import BestTokens, Rows, Target
 from borrador.types import Float32Array
 
 
@@ -39,6 +39,9 @@ class TickingTarget:
 
     def assume(self, length: int) -> None:
         self.length = length
+
+    def copy_from(self, source: Target, length: int) -> None:
+        raise AssertionError("a measurement fills its own context")
 
     def clock(self) -> float:
         return self.now

@@ -19,7 +19,7 @@ from borrador.draft.protocol import Drafter, GoOn, Price, always
 from borrador.engine.llm import LLM
 from borrador.engine.loading import Parts, open_parts
 from borrador.models.native import NativeModel
-from borrador.models.target import BestTokens, Rows, Target
+from borrador.models.target import Batch, BestTokens, Rows, Target
 from borrador.sampling.shaping import Shaper
 from borrador.types import Completion, Draft, Float32Array
 
@@ -87,6 +87,14 @@ class DisturbedModel:
     def open(self, context_length: int) -> Target:
         return _DisturbedSequence(self._model.open(context_length))
 
+    def forward(self, batch: Batch) -> Sequence[Float32Array]:
+        return [sequence.forward(rows) for sequence, rows in batch]
+
+    def best(
+        self, batch: Batch, count: int, *, within: int | None = None, normalised: bool = False
+    ) -> Sequence[BestTokens]:
+        return [sequence.best(rows, count, within=within, normalised=normalised) for sequence, rows in batch]
+
     def close(self) -> None:
         self._model.close()
 
@@ -123,6 +131,10 @@ class _DisturbedSequence:
 
     def assume(self, length: int) -> None:
         self._target.assume(length)
+
+    def copy_from(self, source: Target, length: int) -> None:
+        assert isinstance(source, _DisturbedSequence)
+        self._target.copy_from(source._target, length)
 
 
 def answer(llm: LLM, prompt: str, seed: int) -> Completion:

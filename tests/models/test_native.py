@@ -229,7 +229,7 @@ def test_sequences_in_one_pass_have_the_logits_they_have_alone(model: NativeMode
     parts = [(0, TOKENS[:9]), (31, TOKENS[31:32]), (17, TOKENS[17:40])]
     alone = [np.array(prefilled(model, n).forward(Rows.chain(tokens))) for n, tokens in parts]
     batch = [(prefilled(model, n), Rows.chain(tokens)) for n, tokens in parts]
-    np.testing.assert_array_equal(model.forward(batch), np.concatenate(alone))
+    np.testing.assert_array_equal(np.concatenate(model.forward(batch)), np.concatenate(alone))
     for (sequence, rows), (length, _) in zip(batch, parts, strict=True):
         sequence.commit(range(len(rows.tokens)))
         assert sequence.length == length + len(rows.tokens)

@@ -14,7 +14,8 @@ import numpy as np
 
 from borrador.engine.proposer import Proposer
 from borrador.grammar.matcher import Matcher
-from borrador.models.target import Rows, Target, evaluate
+from borrador.models.passes import evaluate
+from borrador.models.target import Rows, Target
 from borrador.sampling.rules import AcceptanceRule
 from borrador.sampling.shaping import History
 from borrador.types import Draft, Origin, RoundRecord, Verdict

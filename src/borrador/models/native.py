@@ -15,8 +15,8 @@ from borrador.errors import ContextLengthError, MemoryLimitError, ModelError, Us
 from borrador.models.config import ModelConfig
 from borrador.models.gguf import GgufFile, TensorInfo
 from borrador.models.memory import available_bytes
-from borrador.models.target import BestTokens, Rows
-from borrador.types import Float32Array
+from borrador.models.target import Batch, BestTokens, Rows, Target, of_each
+from borrador.types import Float32Array, Int32Array
 
 _ARENA_ALIGNMENT = 64
 _WORKING_BYTES = 64 << 20
@@ -101,36 +101,29 @@ class NativeModel:
                 f"a cache for {context_length} tokens does not fit into memory", "Choose a smaller context."
             ) from error
 
-    def forward(self, batch: Sequence[tuple[NativeSequence, Rows]]) -> Float32Array:
-        """Evaluate rows of several sequences in one pass.
+    def forward(self, batch: Batch) -> list[Float32Array]:
+        return of_each(batch, self.engine.forward(self._native_rows(batch)))
 
-        Returns:
-            The logits that each sequence's rows ask for, one sequence after the other; valid until the next call.
+    def best(
+        self, batch: Batch, count: int, *, within: int | None = None, normalised: bool = False
+    ) -> list[BestTokens]:
+        found = self.find_best(self._native_rows(batch), count, within, normalised)
+        return [BestTokens(*parts) for parts in zip(*(of_each(batch, array) for array in found), strict=True)]
 
-        Raises:
-            ContextLengthError: a sequence's rows do not fit into its context.
-        """
-        for sequence, rows in batch:
-            sequence.require_room(len(rows.tokens))
-        counts = [len(rows.tokens) for _, rows in batch]
-        starts = [sum(counts[:i]) for i in range(len(counts))]
-        return self.engine.forward(
-            [sequence.cache for sequence, _ in batch],
-            np.repeat(np.arange(len(batch), dtype=np.int32), counts),
-            np.concatenate([rows.tokens for _, rows in batch]),
-            np.concatenate(
-                [
-                    np.where(r.parents < 0, -1, r.parents + s).astype(np.int32)
-                    for (_, r), s in zip(batch, starts, strict=True)
-                ]
-            ),
-            np.concatenate(
-                [
-                    np.arange(s + r.logits_from, s + len(r.tokens), dtype=np.int32)
-                    for (_, r), s in zip(batch, starts, strict=True)
-                ]
-            ),
-        )
+    def _native_rows(self, batch: Batch) -> list[_native.SequenceRows]:
+        return [self.own(sequence).native_rows(rows) for sequence, rows in batch]
+
+    def own(self, sequence: Target) -> NativeSequence:
+        if not isinstance(sequence, NativeSequence) or not sequence.is_on(self):
+            raise ModelError("a pass takes sequences of one model", "Open them on the model that evaluates them.")
+        return sequence
+
+    def find_best(
+        self, rows: Sequence[_native.SequenceRows], count: int, within: int | None, normalised: bool
+    ) -> tuple[Int32Array, Float32Array, Float32Array]:
+        size = self.config.vocabulary_size
+        within = size if within is None else min(within, size)
+        return self.engine.best(rows, count=count, within=within, normaliser=normalised)
 
     def close(self) -> None:
         """Free the weights once no sequence uses them."""
@@ -156,24 +149,25 @@ class NativeSequence:
     def length(self) -> int:
         return self.cache.length
 
-    def require_room(self, rows: int) -> None:
-        if self.length + rows > self.context_length:
+    def is_on(self, model: NativeModel) -> bool:
+        return self._model is model
+
+    def native_rows(self, rows: Rows) -> _native.SequenceRows:
+        """The rows as the engine takes them. Raises ContextLengthError where they do not fit into the context."""
+        length = self.length + len(rows.tokens)
+        if length > self.context_length:
             raise ContextLengthError(
-                f"the context holds {self.context_length} tokens, and {self.length + rows} were asked for",
+                f"the context holds {self.context_length} tokens, and {length} were asked for",
                 "Choose a larger context.",
             )
+        return self.cache, rows.tokens, rows.parents, rows.logits_from
 
     def forward(self, rows: Rows) -> Float32Array:
-        self.require_room(len(rows.tokens))
-        return self._model.engine.forward_sequence(self.cache, rows.tokens, rows.parents, rows.logits_from)
+        return self._model.engine.forward((self.native_rows(rows),))
 
     def best(self, rows: Rows, count: int, *, within: int | None = None, normalised: bool = False) -> BestTokens:
-        self.require_room(len(rows.tokens))
-        within = self.vocabulary_size if within is None else min(within, self.vocabulary_size)
-        found = self._model.engine.best_of_sequence(
-            self.cache, rows.tokens, rows.parents, rows.logits_from, count=count, within=within, normaliser=normalised
-        )
-        return BestTokens(*found)
+        model = self._model
+        return BestTokens(*model.find_best((self.native_rows(rows),), count, within, normalised))
 
     def hidden(self, rows: Rows) -> Float32Array:
         """Hidden states after the last norm, of the rows of the last pass that asked for logits."""
@@ -187,6 +181,9 @@ class NativeSequence:
 
     def assume(self, length: int) -> None:
         self.cache.assume(length)
+
+    def copy_from(self, source: Target, length: int) -> None:
+        self.cache.copy_from(self._model.own(source).cache, length)
 
 
 def _build(file: GgufFile, config: ModelConfig, threads: int) -> _native.Transformer:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from borrador.errors import ContextLengthError
-from borrador.models.target import BestTokens, Rows
+from borrador.models.target import Batch, BestTokens, Rows, Target
 from borrador.types import Float32Array
 
 
@@ -21,6 +21,9 @@ class ScriptedModel:
         memory: how many of the last tokens the logits depend on; None is all of them.
         sharpness: standard deviation of the logits.
         script: tokens that follow an empty prefix with certainty, for answers known in advance.
+
+    Attributes:
+        batches: of every pass over several sequences so far, how many they were.
     """
 
     def __init__(
@@ -35,6 +38,7 @@ class ScriptedModel:
         self.vocabulary_size = vocabulary_size
         self.script = tuple(script)
         self.closed = False
+        self.batches: list[int] = []
         self._seed = seed
         self._memory = memory
         self._sharpness = sharpness
@@ -45,6 +49,21 @@ class ScriptedModel:
 
     def close(self) -> None:
         self.closed = True
+
+    def forward(self, batch: Batch) -> list[Float32Array]:
+        self._begin_pass(batch)
+        return [sequence.forward(rows) for sequence, rows in batch]
+
+    def best(
+        self, batch: Batch, count: int, *, within: int | None = None, normalised: bool = False
+    ) -> list[BestTokens]:
+        self._begin_pass(batch)
+        return [sequence.best(rows, count, within=within, normalised=normalised) for sequence, rows in batch]
+
+    def _begin_pass(self, batch: Batch) -> None:
+        self.batches.append(len(batch))
+        if len({id(sequence) for sequence, _ in batch}) < len(batch):
+            raise RuntimeError("a sequence stands twice in a pass")
 
     def logits_after(self, prefix: Sequence[int]) -> Float32Array:
         """The vocabulary's logits after these tokens."""
@@ -139,6 +158,12 @@ class ScriptedTarget:
         if not 0 <= length <= self.context_length:
             raise RuntimeError(f"assume {length} tokens in a context of {self.context_length}")
         self.tokens = [0] * length
+        self._rows = None
+
+    def copy_from(self, source: Target, length: int) -> None:
+        if not isinstance(source, ScriptedTarget) or source is self or not 0 <= length <= source.length:
+            raise RuntimeError(f"copy of {length} tokens from a sequence that does not have them")
+        self.tokens[:] = source.tokens[:length]
         self._rows = None
 
     def _check(self, rows: Rows) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from borrador.types import Float32Array, Int32Array
+
+Number = TypeVar("Number", bound=np.generic)
 
 # Made once: after a pass over all weights nothing is in the processor's caches, and every call into NumPy counts.
 _CHAIN = np.arange(-1, 63, dtype=np.int32)
@@ -55,6 +58,11 @@ class BestTokens:
     ids: Int32Array
     logits: Float32Array
     normalisers: Float32Array
+
+    def first(self, count: int, *, normalised: bool) -> BestTokens:
+        """What had been found if so many tokens a row had been asked for, and the normalisers or not."""
+        normalisers = self.normalisers if normalised else self.normalisers[:0]
+        return BestTokens(self.ids[:, :count], self.logits[:, :count], normalisers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +145,14 @@ class Target(Protocol):
         """
         ...
 
+    def copy_from(self, source: Target, length: int) -> None:
+        """Drop everything, and hold the first `length` committed tokens of another sequence on the same model."""
+        ...
+
+
+# Rows of several sequences, each sequence once.
+Batch = Sequence[tuple[Target, Rows]]
+
 
 class Model(Protocol):
     """Weights that sequences are opened on."""
@@ -145,13 +161,34 @@ class Model(Protocol):
         """Start a sequence with an empty cache of `context_length` tokens."""
         ...
 
+    def forward(self, batch: Batch) -> Sequence[Float32Array]:
+        """Evaluate rows of several sequences in one pass: for each what its own `forward` gives, bit by bit.
+
+        Raises:
+            ContextLengthError: a sequence's rows do not fit into its context.
+        """
+        ...
+
+    def best(
+        self, batch: Batch, count: int, *, within: int | None = None, normalised: bool = False
+    ) -> Sequence[BestTokens]:
+        """Evaluate rows of several sequences in one pass: for each what its own `best` gives, bit by bit.
+
+        Raises:
+            ContextLengthError: a sequence's rows do not fit into its context.
+        """
+        ...
+
     def close(self) -> None:
         """Free the weights. Sequences opened on the model must not be used any more."""
         ...
 
 
-def evaluate(target: Target, rows: Rows, wanted: Wanted) -> Float32Array | BestTokens:
-    """One pass over one sequence: logits, or the most likely tokens, whatever is wanted."""
-    if wanted.best:
-        return target.best(rows, wanted.best, normalised=wanted.normalised)
-    return target.forward(rows)
+def of_each(batch: Batch, found: NDArray[Number]) -> list[NDArray[Number]]:
+    """What was found for the rows with logits of a whole batch, or nothing, split up among its sequences."""
+    parts, start = [], 0
+    for _, rows in batch:
+        end = start + len(rows.tokens) - rows.logits_from
+        parts.append(found[start:end])
+        start = end
+    return parts

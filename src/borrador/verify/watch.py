@@ -9,7 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from borrador.models.target import BestTokens, Model, Rows, Target
+from borrador.errors import ModelError
+from borrador.models.passes import Evidence
+from borrador.models.target import Batch, BestTokens, Model, Rows, Target
 from borrador.types import Float32Array, Int32Array
 
 
@@ -54,6 +56,18 @@ class WatchedModel:
     def open(self, context_length: int) -> Target:
         return _WatchedTarget(self._model.open(context_length), self._seen)
 
+    def forward(self, batch: Batch) -> Sequence[Float32Array]:
+        found = self._model.forward(_unwatched(batch))
+        _note(batch, found)
+        return found
+
+    def best(
+        self, batch: Batch, count: int, *, within: int | None = None, normalised: bool = False
+    ) -> Sequence[BestTokens]:
+        found = self._model.best(_unwatched(batch), count, within=within, normalised=normalised)
+        _note(batch, found)
+        return found
+
     def close(self) -> None:
         pass
 
@@ -77,47 +91,69 @@ class WatchedModel:
 
 class _WatchedTarget:
     def __init__(self, target: Target, seen: dict[int, _Seen]) -> None:
-        self._target = target
+        self.watched = target
         self._seen = seen
         self._rows = Rows.chain(())
-        self._pass: Float32Array | BestTokens = np.empty((0, 0), np.float32)
+        self._pass: Evidence = np.empty((0, 0), np.float32)
 
     @property
     def vocabulary_size(self) -> int:
-        return self._target.vocabulary_size
+        return self.watched.vocabulary_size
 
     @property
     def context_length(self) -> int:
-        return self._target.context_length
+        return self.watched.context_length
 
     @property
     def length(self) -> int:
-        return self._target.length
+        return self.watched.length
 
     def forward(self, rows: Rows) -> Float32Array:
-        logits = self._target.forward(rows)
-        self._rows, self._pass = rows, logits
+        logits = self.watched.forward(rows)
+        self.note(rows, logits)
         return logits
 
     def best(self, rows: Rows, count: int, *, within: int | None = None, normalised: bool = False) -> BestTokens:
-        best = self._target.best(rows, count, within=within, normalised=normalised)
-        self._rows, self._pass = rows, best
+        best = self.watched.best(rows, count, within=within, normalised=normalised)
+        self.note(rows, best)
         return best
+
+    def note(self, rows: Rows, found: Evidence) -> None:
+        """Remember what the last pass found for its rows."""
+        self._rows, self._pass = rows, found
 
     def commit(self, path: Sequence[int]) -> None:
         for position, row in enumerate(path, self.length + 1):
             if row >= self._rows.logits_from:
                 self._seen[position] = _row(self._pass, row - self._rows.logits_from)
-        self._target.commit(path)
+        self.watched.commit(path)
 
     def rewind(self, length: int) -> None:
-        self._target.rewind(length)
+        self.watched.rewind(length)
+
+    def copy_from(self, source: Target, length: int) -> None:
+        self.watched.copy_from(_own(source).watched, length)
 
     def assume(self, length: int) -> None:
-        self._target.assume(length)
+        self.watched.assume(length)
 
 
-def _row(evaluated: Float32Array | BestTokens, index: int) -> _Seen:
+def _own(sequence: Target) -> _WatchedTarget:
+    if not isinstance(sequence, _WatchedTarget):
+        raise ModelError("only sequences of this model can be watched", "Open them on it.")
+    return sequence
+
+
+def _unwatched(batch: Batch) -> Batch:
+    return [(_own(sequence).watched, rows) for sequence, rows in batch]
+
+
+def _note(batch: Batch, found: Sequence[Evidence]) -> None:
+    for (sequence, rows), evidence in zip(batch, found, strict=True):
+        _own(sequence).note(rows, evidence)
+
+
+def _row(evaluated: Evidence, index: int) -> _Seen:
     """A copy: the next pass overwrites logits."""
     if isinstance(evaluated, BestTokens):
         return _Seen(np.array(evaluated.ids[index]), np.array(evaluated.logits[index]))
