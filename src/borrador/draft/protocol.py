@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from borrador.models.target import BestTokens
 from borrador.sampling.shaping import Shaper
 from borrador.types import Draft
 
@@ -73,6 +74,28 @@ class Hinting(Protocol):
 
         Changes nothing, and may be asked between a `propose` with the same context and the next `observe`. A draft
         model checks it in its own passes.
+        """
+        ...
+
+
+@runtime_checkable
+class SuccessorLearner(Protocol):
+    """A draft session that also learns which tokens the target itself held likely in its passes.
+
+    Attributes:
+        successors: how many tokens of each row it wants to see, from 1 to 64.
+    """
+
+    successors: int
+
+    def learn_successors(self, context: Sequence[int], draft: Draft, best: BestTokens) -> None:
+        """Learn from a pass; told after every round, before `observe`.
+
+        Args:
+            context: prompt and answer before the round.
+            draft: what was verified, whoever proposed it.
+            best: at least `successors` tokens of each row, by the target's logits before anything shapes them: row 0
+                follows the context, row i + 1 draft token i and its ancestors, accepted or not. The caller's own.
         """
         ...
 

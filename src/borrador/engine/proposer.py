@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from borrador.draft.protocol import DraftSession, GoOn, always
+from borrador.draft.protocol import DraftSession, GoOn, SuccessorLearner, always
 from borrador.draft.trim import trim
 from borrador.engine.candidates import Candidates, Load, PassCost, choose
 from borrador.engine.costs import behind
 from borrador.grammar.matcher import Matcher
+from borrador.models.target import BestTokens
 from borrador.types import Draft, Verdict
 
 
@@ -72,6 +73,9 @@ class Proposer:
         vocabulary_size: of the target; a draft ends before the first token that lies outside.
         grammar: of the answer, where it has one.
         pass_s: T(m), seconds of a target pass over m rows; None where the plan's drafts are verified whole.
+
+    Attributes:
+        successors: how many likely tokens of every row of a pass the drafters learn from; 0 where none does.
     """
 
     def __init__(
@@ -87,6 +91,8 @@ class Proposer:
         self._plan = plan
         self._vocabulary_size = vocabulary_size
         self._grammar = grammar
+        self._learners = [session for session in sessions.values() if isinstance(session, SuccessorLearner)]
+        self.successors = max((learner.successors for learner in self._learners), default=0)
 
     def propose(self, context: Sequence[int], limit: int, *, pending: int = 1) -> Draft:
         """A draft of at most `limit` tokens, or an empty one, for a pass that evaluates `pending` tokens before it."""
@@ -101,6 +107,11 @@ class Proposer:
             return Candidates()
         desk = Desk(self._sessions, context, self._vocabulary_size, self._grammar, pending)
         return self._plan.gather(desk, limit, load)
+
+    def learn_successors(self, context: Sequence[int], draft: Draft, best: BestTokens) -> None:
+        """Let those drafters learn from a pass that do; arguments as for `SuccessorLearner`."""
+        for learner in self._learners:
+            learner.learn_successors(context, draft, best)
 
     def observe(self, draft: Draft, verdict: Verdict, committed: Sequence[int]) -> None:
         """Let everyone learn how the round ended."""

@@ -14,8 +14,8 @@ import numpy as np
 
 from borrador.engine.proposer import Proposer
 from borrador.grammar.matcher import Matcher
-from borrador.models.passes import evaluate
-from borrador.models.target import Rows, Target
+from borrador.models.passes import best_of, evaluate
+from borrador.models.target import BestTokens, Rows, Target, Wanted
 from borrador.sampling.rules import AcceptanceRule
 from borrador.sampling.shaping import History
 from borrador.types import Draft, Origin, RoundRecord, Verdict
@@ -54,6 +54,11 @@ class RoundState:
     grammar: Matcher | None = None
     rounds: int = 0
 
+    @property
+    def wanted(self) -> Wanted:
+        """What a pass is to give: what the rule judges by, and what drafters learn from."""
+        return self.rule.wanted.of_at_least(self.proposer.successors)
+
 
 @dataclass(frozen=True, slots=True)
 class Times:
@@ -76,7 +81,7 @@ def play_round(state: RoundState) -> RoundRecord:
     try:
         rows = current.propose()
         drafted = time.perf_counter()
-        evidence = evaluate(state.target, rows, state.rule.wanted)
+        evidence = evaluate(state.target, rows, state.wanted)
         forwarded = time.perf_counter()
         current.accept(evidence)
     except BaseException:
@@ -112,7 +117,10 @@ class Round:
         return _rows(state.context[self._cached :], self.draft)
 
     def accept(self, evidence: Any) -> None:
-        """Judge the draft by what the pass gave, and commit what belongs to the answer to context and cache."""
+        """Judge the draft by what the pass gave, and commit what belongs to the answer to context and cache.
+
+        Drafters that learn from passes see all rows: those of refused tokens are right behind their own path.
+        """
         state, draft, pending = self.state, self.draft, self.pending
         verdict = state.rule.accept(evidence, draft, state.context)
         tokens = *(draft.tokens[index] for index in verdict.path), verdict.next_token
@@ -120,11 +128,19 @@ class Round:
         committed = tokens[: state.ending.take(tokens)]
 
         kept = verdict.path[: len(committed)]
+        self._teach(evidence)
         state.target.commit([*range(pending), *(pending + index for index in kept)])
         state.proposer.observe(draft, verdict, committed)
         state.context.extend(committed)
         state.rounds += 1
         self._verdict, self._committed = verdict, committed
+
+    def _teach(self, evidence: Any) -> None:
+        """Show the pass to drafters that learn from it, before anything shapes what the model gave."""
+        proposer = self.state.proposer
+        if proposer.successors:
+            best = evidence if isinstance(evidence, BestTokens) else best_of(evidence, Wanted(proposer.successors))
+            proposer.learn_successors(self.state.context, self.draft, best)
 
     def undo(self) -> None:
         """Bring context and cache back to where they were before the round."""

@@ -77,6 +77,10 @@ class Wanted:
     best: int = 0
     normalised: bool = False
 
+    def of_at_least(self, count: int) -> Wanted:
+        """The same, with at least `count` of the most likely tokens; logits hold them all."""
+        return Wanted(max(self.best, count), self.normalised) if self.best else self
+
 
 class Target(Protocol):
     """One sequence on a model. Not thread-safe.

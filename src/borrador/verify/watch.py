@@ -154,7 +154,7 @@ def _note(batch: Batch, found: Sequence[Evidence]) -> None:
 
 
 def _row(evaluated: Evidence, index: int) -> _Seen:
-    """A copy: the next pass overwrites logits."""
+    """A copy: the next pass overwrites logits. Of the best tokens the first counts: more are for drafters."""
     if isinstance(evaluated, BestTokens):
-        return _Seen(np.array(evaluated.ids[index]), np.array(evaluated.logits[index]))
+        return _Seen(np.array(evaluated.ids[index, :1]), np.array(evaluated.logits[index, :1]))
     return _Seen(None, np.array(evaluated[index]))
