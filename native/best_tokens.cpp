@@ -21,33 +21,31 @@ void BestTokens::begin_pass(const BestWanted& wanted, size_t rows) {
   normalisers_.resize(wanted.normaliser ? rows : 0);
 }
 
-void BestTokens::begin(size_t rows) {
+void BestTokens::begin(size_t rows, size_t blocks) {
   rows_ = rows;
+  blocks_ = blocks;
   for (Share& share : shares_) {
     share.logits.resize(std::max(share.logits.size(), rows * block_tokens));
     share.best.resize(std::max(share.best.size(), rows * wanted_.count));
     share.held.assign(rows, 0);
   }
   if (wanted_.normaliser) {
-    maxima_.resize(rows * blocks());
-    sums_.resize(rows * blocks());
+    maxima_.resize(rows * blocks_);
+    sums_.resize(rows * blocks_);
   }
 }
 
-size_t BestTokens::tokens_in(size_t block) const { return std::min(block_tokens, wanted_.within - block * block_tokens); }
-
-void BestTokens::take(const KernelTable& kernels, size_t thread, size_t row, size_t block, const float* logits) {
-  const size_t tokens = tokens_in(block);
-  const float largest = kernels.largest(logits, tokens);
+void BestTokens::take(const KernelTable& kernels, size_t thread, size_t row, size_t block, const BlockTokens& tokens, const float* logits) {
+  const float largest = kernels.largest(logits, tokens.count);
   if (wanted_.normaliser) {
-    maxima_[row * blocks() + block] = largest;
-    sums_[row * blocks() + block] = std::isfinite(largest) ? kernels.exp_sum(logits, nullptr, tokens, largest) : 0.0f;
+    maxima_[row * blocks_ + block] = largest;
+    sums_[row * blocks_ + block] = std::isfinite(largest) ? kernels.exp_sum(logits, nullptr, tokens.count, largest) : 0.0f;
   }
   Share& share = shares_[thread];
   const bool full = share.held[row] == wanted_.count;
   if (full && largest < share.best[row * wanted_.count + wanted_.count - 1].logit) return;
-  for (size_t i = 0; i < tokens; ++i)
-    if (logits[i] > never) offer(share, row, {logits[i], int32_t(block * block_tokens + i)});
+  for (size_t i = 0; i < tokens.count; ++i)
+    if (logits[i] > never) offer(share, row, {logits[i], tokens.at(i)});
 }
 
 // Keeps the best `count` candidates of a row in order.
@@ -84,10 +82,10 @@ void BestTokens::write_best(size_t row, size_t result) {
 }
 
 float BestTokens::normaliser(const KernelTable& kernels, size_t row) const {
-  const float* maxima = maxima_.data() + row * blocks();
-  const float largest = kernels.largest(maxima, blocks());
+  const float* maxima = maxima_.data() + row * blocks_;
+  const float largest = kernels.largest(maxima, blocks_);
   if (!std::isfinite(largest)) return std::numeric_limits<float>::quiet_NaN();
-  const float sum = kernels.exp_sum(maxima, sums_.data() + row * blocks(), blocks(), largest);
+  const float sum = kernels.exp_sum(maxima, sums_.data() + row * blocks_, blocks_, largest);
   return float(double(largest) + same_log(double(sum)));
 }
 

@@ -16,6 +16,14 @@ struct BestWanted {
   bool normaliser = false;  // and ln(sum of e^logit) over these tokens
 };
 
+// The tokens of a block of logits: those listed, or `count` from `first` on where there is no list.
+struct BlockTokens {
+  size_t count;
+  int32_t first;
+  const int32_t* list;
+  int32_t at(size_t index) const { return list ? list[index] : first + int32_t(index); }
+};
+
 class BestTokens {
  public:
   static constexpr size_t most = 64;
@@ -23,19 +31,23 @@ class BestTokens {
   static constexpr size_t block_strips = 8;
   static constexpr size_t block_tokens = block_strips * lanes;
 
+  static size_t blocks_of(size_t tokens) { return (tokens + block_tokens - 1) / block_tokens; }
+  // The tokens of one of these blocks, all but the last of them whole.
+  static BlockTokens tokens_of(size_t block, size_t tokens, const int32_t* list = nullptr) {
+    const size_t begin = block * block_tokens, left = tokens - begin;
+    return {left < block_tokens ? left : block_tokens, int32_t(begin), list ? list + begin : nullptr};
+  }
+
   explicit BestTokens(size_t threads) : shares_(threads) {}
 
   // Makes room for the results of a pass.
   void begin_pass(const BestWanted& wanted, size_t rows);
 
   // Rows of the pass that are computed together: begin, every block once for every row, finish.
-  void begin(size_t rows);
-  size_t blocks() const { return (wanted_.within + block_tokens - 1) / block_tokens; }
-  // Tokens of a block: block_tokens, fewer in the last.
-  size_t tokens_in(size_t block) const;
+  void begin(size_t rows, size_t blocks);
   // Room for a block of all rows' logits, block_tokens of them a row; a thread's own.
   float* room(size_t thread) { return shares_[thread].logits.data(); }
-  void take(const KernelTable& kernels, size_t thread, size_t row, size_t block, const float* logits);
+  void take(const KernelTable& kernels, size_t thread, size_t row, size_t block, const BlockTokens& tokens, const float* logits);
   // Writes the results, the first row's as those of row `first` of the pass.
   void finish(const KernelTable& kernels, size_t first);
 
@@ -65,7 +77,7 @@ class BestTokens {
   float normaliser(const KernelTable& kernels, size_t row) const;
 
   BestWanted wanted_;
-  size_t rows_ = 0;
+  size_t rows_ = 0, blocks_ = 0;
   std::vector<Share> shares_;
   std::vector<float> maxima_, sums_;  // by row and block: the largest logit, and the sum of e^(logit - largest)
   std::vector<int32_t> ids_;

@@ -76,6 +76,7 @@ auto logits_of(Transformer& model, size_t rows) {
 
 // Rows of one sequence, whose parents are counted within them; those from the last number on have logits.
 using SequenceRows = std::tuple<KvCache*, Ints, Ints, size_t>;
+using Heads = std::vector<const ShortHead*>;
 
 // The rows of several sequences, one sequence after the other.
 struct BatchRows {
@@ -91,7 +92,7 @@ struct BatchRows {
     }
   }
 
-  PassRows pass(const BestWanted& best = {}) const { return {caches, cache_of_row, tokens, parents, logit_rows, best}; }
+  PassRows pass(const Heads& heads, const BestWanted& best = {}) const { return {caches, cache_of_row, tokens, parents, logit_rows, best, heads}; }
 
  private:
   void append(std::span<const int32_t> tokens_here, std::span<const int32_t> parents_here, size_t logits_from) {
@@ -106,9 +107,9 @@ struct BatchRows {
   }
 };
 
-auto forward(Transformer& model, const std::vector<SequenceRows>& sequences) {
+auto forward(Transformer& model, const std::vector<SequenceRows>& sequences, const Heads& heads) {
   const BatchRows rows(sequences);
-  evaluate(model, rows.pass());
+  evaluate(model, rows.pass(heads));
   return logits_of(model, rows.logit_rows.size());
 }
 
@@ -117,10 +118,11 @@ auto owned_best(const BestTokens& best, size_t rows, size_t count) {
                         owned(std::vector<float>(best.normalisers())));
 }
 
-auto best(Transformer& model, const std::vector<SequenceRows>& sequences, size_t count, size_t within, bool normaliser) {
+auto best(Transformer& model, const std::vector<SequenceRows>& sequences, size_t count, size_t within, bool normaliser,
+          const Heads& heads) {
   if (count == 0) throw std::invalid_argument("the best of no token");
   const BatchRows rows(sequences);
-  evaluate(model, rows.pass({count, within, normaliser}));
+  evaluate(model, rows.pass(heads, {count, within, normaliser}));
   return owned_best(model.best(), rows.logit_rows.size(), count);
 }
 
@@ -148,9 +150,11 @@ auto best_of_logits(const FloatRows& logits, size_t count, bool normaliser) {
   const KernelTable& kernels = kernels_for(best_isa());
   BestTokens best(1);
   best.begin_pass({count, tokens, normaliser}, rows);
-  best.begin(rows);
+  const size_t blocks = BestTokens::blocks_of(tokens);
+  best.begin(rows, blocks);
   for (size_t row = 0; row < rows; ++row)
-    for (size_t block = 0; block < best.blocks(); ++block) best.take(kernels, 0, row, block, row_of(logits, row) + block * BestTokens::block_tokens);
+    for (size_t block = 0; block < blocks; ++block)
+      best.take(kernels, 0, row, block, BestTokens::tokens_of(block, tokens), row_of(logits, row) + block * BestTokens::block_tokens);
   best.finish(kernels, 0);
   return owned_best(best, rows, count);
 }
@@ -261,6 +265,12 @@ void bind_engine(nb::module_& m) {
            "length"_a)
       .def("copy_from", &KvCache::copy_from, "source"_a, "length"_a);
 
+  nb::class_<ShortHead>(m, "ShortHead")
+      .def("add", [](ShortHead& head, const Ints& tokens) { head.add(as_span(tokens)); }, "tokens"_a)
+      .def("__len__", [](const ShortHead& head) { return head.tokens().size(); })
+      .def_prop_ro("capacity", &ShortHead::capacity)
+      .def_prop_ro("bytes", [](const ShortHead& head) { return head.matrix().bytes(); });
+
   nb::class_<Transformer>(m, "Transformer")
       .def(nb::new_(&make_transformer), "shape"_a, nb::kw_only(), "arena_bytes"_a, "threads"_a, "isa"_a)
       .def("load_matrix",
@@ -281,8 +291,9 @@ void bind_engine(nb::module_& m) {
       .def_prop_ro("threads", &Transformer::threads)
       .def_prop_ro("isa", [](const Transformer& model) { return model.kernels().name; })
       .def("make_cache", &Transformer::make_cache, "capacity"_a)
-      .def("forward", &forward, "sequences"_a)
-      .def("best", &best, "sequences"_a, nb::kw_only(), "count"_a, "within"_a, "normaliser"_a)
+      .def("forward", &forward, "sequences"_a, nb::kw_only(), "heads"_a = nb::list())
+      .def("best", &best, "sequences"_a, nb::kw_only(), "count"_a, "within"_a, "normaliser"_a, "heads"_a = nb::list())
+      .def("make_short_head", &Transformer::make_short_head, "capacity"_a, nb::keep_alive<0, 1>())
       .def("hidden", [](Transformer& model, size_t rows) {
         return nb::ndarray<nb::numpy, const float, nb::ndim<2>>(model.hidden(), {rows, model.shape().width}, nb::find(model));
       }, "rows"_a);

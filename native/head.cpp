@@ -1,6 +1,7 @@
 // Part of Transformer: the last norm and the LM head.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "transformer.h"
 
@@ -11,6 +12,14 @@ namespace {
 constexpr size_t piece_bytes = 131072;  // weights a thread takes at a time
 
 }  // namespace
+
+// The matrices whose rows are the tokens' logits, with the tokens of each: the whole LM head, or short ones in its place.
+void Transformer::choose_heads(const PassRows& rows) {
+  heads_.clear();
+  if (rows.heads.empty()) heads_.push_back({&output_matrix(), nullptr, rows.best.count ? rows.best.within : shape_.vocabulary});
+  for (const ShortHead* head : rows.heads)
+    if (!head->tokens().empty()) heads_.push_back({&head->matrix(), head->tokens().data(), head->tokens().size()});
+}
 
 // Norm and LM head of the rows of this slice whose logits are wanted.
 void Transformer::output_block(const PassRows& rows, size_t begin) {
@@ -38,6 +47,7 @@ void Transformer::finish_rows(const PassRows& rows, size_t begin, size_t from, s
 }
 
 void Transformer::write_logits(size_t first, size_t count) {
+  if (heads_.empty() || heads_.front().tokens) return write_some_logits(first, count);
   const Job output[] = {{&output_matrix(), logits_.data() + first * logits_stride(), count}};
   multiply(output, hidden_.data() + first * shape_.width);
   if (shape_.logit_soft_cap == 0) return;
@@ -47,25 +57,50 @@ void Transformer::write_logits(size_t first, size_t count) {
   });
 }
 
+// The logits of the short heads' tokens, and minus infinity for all others.
+void Transformer::write_some_logits(size_t first, size_t count) {
+  float* logits = logits_.data() + first * logits_stride();
+  std::fill_n(logits, count * logits_stride(), -std::numeric_limits<float>::infinity());
+  for (const Head& head : heads_) {
+    const size_t stride = head.matrix->padded_rows();
+    some_logits_.resize(std::max(some_logits_.size(), count * stride));
+    const Job output[] = {{head.matrix, some_logits_.data(), count}};
+    multiply(output, hidden_.data() + first * shape_.width);
+    threads_->pool.for_range(count, 1, [&](size_t from, size_t to, size_t) {
+      for (size_t row = from; row < to; ++row) {
+        float* some = some_logits_.data() + row * stride;
+        if (shape_.logit_soft_cap != 0) kernels_.soft_cap(some, head.count, shape_.logit_soft_cap);
+        for (size_t i = 0; i < head.count; ++i) logits[row * logits_stride() + size_t(head.tokens[i])] = some[i];
+      }
+    });
+  }
+}
+
 // The same logits, block by block, each forgotten once its best are known.
 void Transformer::write_best(size_t first, size_t count) {
-  const Matrix& head = output_matrix();
-  const size_t strip_bytes = head.bytes() / head.strips(), block_bytes = strip_bytes * BestTokens::block_strips;
-  const uint8_t* input = input_of(head, hidden_.data() + first * shape_.width, 0);
-  best_.begin(count);
-  const size_t fair = best_.blocks() / (threads() * 4);
+  const Matrix& whole = output_matrix();
+  const size_t block_bytes = whole.bytes() / whole.strips() * BestTokens::block_strips;
+  const uint8_t* input = input_of(whole, hidden_.data() + first * shape_.width, 0);
+  size_t blocks = 0;
+  for (const Head& head : heads_) blocks += head.blocks();
+  best_.begin(count, blocks);
+  const size_t fair = blocks / (threads() * 4);
   const size_t grain = std::clamp<size_t>(piece_bytes / block_bytes, 1, std::max<size_t>(1, fair));
-  threads_->pool.for_range(best_.blocks(), grain, [&](size_t from, size_t to, size_t thread) {
+  threads_->pool.for_range(blocks, grain, [&](size_t from, size_t to, size_t thread) {
     float* logits = best_.room(thread);
-    for (size_t block = from; block < to; ++block) {
-      const size_t tokens = best_.tokens_in(block), strips = (tokens + lanes - 1) / lanes;
-      kernels_.matmul(head.format, head.data + block * block_bytes, head.blocks_per_strip(), 0, strips, input, count, logits,
-                      BestTokens::block_tokens);
-      for (size_t row = 0; row < count; ++row) {
-        float* of_row = logits + row * BestTokens::block_tokens;
-        if (shape_.logit_soft_cap != 0) kernels_.soft_cap(of_row, tokens, shape_.logit_soft_cap);
-        best_.take(kernels_, thread, row, block, of_row);
+    size_t before = 0;
+    for (const Head& head : heads_) {
+      for (size_t block = std::max(from, before); block < std::min(to, before + head.blocks()); ++block) {
+        const BlockTokens tokens = head.tokens_of(block - before);
+        kernels_.matmul(whole.format, head.matrix->data + (block - before) * block_bytes, whole.blocks_per_strip(), 0,
+                        (tokens.count + lanes - 1) / lanes, input, count, logits, BestTokens::block_tokens);
+        for (size_t row = 0; row < count; ++row) {
+          float* of_row = logits + row * BestTokens::block_tokens;
+          if (shape_.logit_soft_cap != 0) kernels_.soft_cap(of_row, tokens.count, shape_.logit_soft_cap);
+          best_.take(kernels_, thread, row, block, tokens, of_row);
+        }
       }
+      before += head.blocks();
     }
   });
   best_.finish(kernels_, first);

@@ -71,6 +71,7 @@ void Transformer::forward(const PassRows& rows) {
   check(rows);
   std::lock_guard guard(threads_->pass);
   plan_rows(rows);
+  choose_heads(rows);
   if (rows.best.count) best_.begin_pass(rows.best, rows.logit_rows.size());
   else logits_.resize(rows.logit_rows.size() * logits_stride());
   hidden_.resize(rows.logit_rows.size() * shape_.width);
@@ -96,6 +97,13 @@ void Transformer::check(const PassRows& rows) const {
   const BestWanted& best = rows.best;
   if (best.count > BestTokens::most || (best.count && (best.within < 1 || best.within > shape_.vocabulary)))
     throw std::invalid_argument("the best of no token, or of more than there are");
+  size_t short_tokens = 0;
+  for (const ShortHead* head : rows.heads) {
+    if (!head->belongs_to(output_matrix())) throw std::invalid_argument("a short head of another model");
+    if (best.count && head->largest_token() >= int32_t(best.within)) throw std::invalid_argument("a short head has tokens beyond the limit");
+    short_tokens += head->tokens().size();
+  }
+  if (!rows.heads.empty() && short_tokens == 0) throw std::invalid_argument("short heads of no token");
 }
 
 void Transformer::plan_rows(const PassRows& rows) {

@@ -15,6 +15,7 @@
 #include "kv_cache.h"
 #include "memory.h"
 #include "rope.h"
+#include "short_head.h"
 #include "thread_pool.h"
 #include "weights.h"
 
@@ -52,6 +53,7 @@ struct PassRows {
   std::span<const int32_t> cache_of_row, tokens, parents;
   std::span<const int32_t> logit_rows;  // rows whose logits are wanted
   BestWanted best = {};                 // or what is wanted in their place
+  std::span<const ShortHead* const> heads = {};  // tokens that have logits, no two of them the same; none: all have
 };
 
 // Threads shared by all models that ask for the same number, and the lock a pass holds: models take turns, and no
@@ -86,6 +88,9 @@ class Transformer {
   size_t row_macs() const;
   // Byte multiply-accumulates a second that the threads' integer units give at best, measured now.
   double integer_peak() const;
+
+  // Room for `capacity` rows of this model's LM head, which must outlive it.
+  ShortHead make_short_head(size_t capacity) const { return {output_matrix(), capacity}; }
 
   KvCache make_cache(size_t capacity) const { return {layers_.size(), shape_.kv_heads, shape_.head_dim, capacity}; }
 
@@ -132,6 +137,14 @@ class Transformer {
   struct Use {
     size_t row, expert;
   };
+  // A matrix of which each row, but for padding, gives a token's logit; the tokens count from 0 where there is no list.
+  struct Head {
+    const Matrix* matrix;
+    const int32_t* tokens;
+    size_t count;
+    size_t blocks() const { return BestTokens::blocks_of(count); }
+    BlockTokens tokens_of(size_t block) const { return BestTokens::tokens_of(block, count, tokens); }
+  };
 
   template <class Count>
   size_t sum_over_weights(Count&& count) const;
@@ -164,9 +177,11 @@ class Transformer {
   auto activation() const { return shape_.activation == Activation::gelu ? kernels_.gelu_mul : kernels_.silu_mul; }
 
   // head.cpp
+  void choose_heads(const PassRows& rows);
   void output_block(const PassRows& rows, size_t begin);
   void finish_rows(const PassRows& rows, size_t begin, size_t from, size_t to);
   void write_logits(size_t first, size_t count);
+  void write_some_logits(size_t first, size_t count);
   void write_best(size_t first, size_t count);
 
   // experts.cpp
@@ -201,7 +216,8 @@ class Transformer {
   // The norm of a block's output that lies in delta_ and that state_ has not taken up yet; null where there is none.
   const std::vector<float>* pending_norm_ = nullptr;
   PageBuffer state_, normed_, query_, query_integers_, query_units_, key_, value_, attended_, delta_, gate_, up_, mixed_, activations_, rope_;
-  std::vector<float> logits_, hidden_;
+  std::vector<Head> heads_;
+  std::vector<float> logits_, some_logits_, hidden_;
   BestTokens best_;
 
   // Work space of a layer's experts.

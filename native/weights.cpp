@@ -207,6 +207,20 @@ void Matrix::row(size_t index, float* out) const {
   }
 }
 
+// In a block each lane has four bytes of every 64 of the codes, and two of every 32 behind them. A block of floats is one
+// vector of the lanes.
+void copy_row(const Matrix& from, size_t row, Matrix& to, size_t place) {
+  size_t codes = float_bytes(from.format) == 4 ? 64 : 0, block = lanes * float_bytes(from.format);
+  with_quantised_block(from.format, [&]<class Block>() { codes = sizeof(Block::codes), block = sizeof(Block); });
+  const size_t strip_bytes = from.blocks_per_strip() * block, source = row % lanes, target = place % lanes;
+  const uint8_t* in = from.data + row / lanes * strip_bytes;
+  uint8_t* out = to.data + place / lanes * strip_bytes;
+  for (size_t b = 0; b < from.blocks_per_strip(); ++b, in += block, out += block) {
+    for (size_t at = 0; at < codes; at += 64) std::memcpy(out + at + 4 * target, in + at + 4 * source, 4);
+    for (size_t at = codes; at < block; at += 32) std::memcpy(out + at + 2 * target, in + at + 2 * source, 2);
+  }
+}
+
 void repack(const uint8_t* source, Matrix& matrix, ThreadPool& pool) {
   pool.for_range(matrix.strips(), 4, [&](size_t begin, size_t end, size_t) {
     for (size_t strip = begin; strip < end; ++strip) {

@@ -30,6 +30,9 @@ bool is_supported(uint32_t format);
 // Bytes of a tensor of this shape in a GGUF file.
 size_t gguf_bytes(Format format, size_t rows, size_t columns);
 
+// Copies a packed row into another matrix of the same format and columns, at any place in it.
+void copy_row(const Matrix& from, size_t row, Matrix& to, size_t place);
+
 // Repacks a GGUF tensor (rows of blocks) of gguf_bytes(...) bytes into matrix.data, without loss.
 void repack(const uint8_t* source, Matrix& matrix, ThreadPool& pool);
 
