@@ -286,6 +286,7 @@ void bind_engine(nb::module_& m) {
            "layer"_a, "name"_a, "values"_a)
       .def("finish_loading", &Transformer::finish_loading)
       .def_prop_ro("weights_bytes", &Transformer::weights_bytes)
+      .def_prop_ro("head_bytes", &Transformer::head_bytes)
       .def_prop_ro("row_macs", &Transformer::row_macs)
       .def("integer_peak", &Transformer::integer_peak, nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("threads", &Transformer::threads)

@@ -84,6 +84,8 @@ class Transformer {
 
   // Bytes of weights a pass of one row with logits reads.
   size_t weights_bytes() const;
+  // What of them belongs to the LM head.
+  size_t head_bytes() const { return output_matrix().bytes(); }
   // Multiply-accumulates that one row of a pass with logits takes in the matrices.
   size_t row_macs() const;
   // Byte multiply-accumulates a second that the threads' integer units give at best, measured now.

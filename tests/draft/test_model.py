@@ -26,8 +26,8 @@ class OpenTargets(ScriptedModel):
         return self.targets[-1]
 
 
-def make_drafter(model: ScriptedModel, context_length: int = 64, **options: frozenset[int]) -> ModelDrafter:
-    return ModelDrafter("small", model, context_length=context_length, vocabulary_size=SIZE, **options)
+def make_drafter(model: ScriptedModel, context_length: int = 64, end_ids: frozenset[int] = frozenset()) -> ModelDrafter:
+    return ModelDrafter("small", model, context_length=context_length, vocabulary_size=SIZE, end_ids=end_ids)
 
 
 def greedy_path(model: ScriptedModel, context: Sequence[int], count: int) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from borrador.draft import model as model_drafting
 from borrador.draft.lookup import LookupDrafter
 from borrador.draft.model import ModelDrafter
 from borrador.draft.protocol import Drafter, GoOn, always
+from borrador.draft.shortlist import Shortlist
 from borrador.models.scripted import ScriptedModel
 from borrador.sampling import acceptance, rules
 from borrador.sampling.noise import FreshNoise
@@ -78,6 +79,9 @@ DRAFTERS: dict[str, Callable[[], Drafter]] = {
     "over-long": lambda: OracleDrafter(lambda context: likeliest(context) * 9, obedient=False),
     "lookup": LookupDrafter,
     "model": lambda: ModelDrafter("model", SMALL, context_length=64, vocabulary_size=VOCABULARY),
+    "shortlist": lambda: ModelDrafter(
+        "short", SMALL, context_length=64, vocabulary_size=VOCABULARY, shortlist=Shortlist(SMALL, [0, 1, 4, 7, 9])
+    ),
     "same model": lambda: ModelDrafter("same", TARGET, context_length=64, vocabulary_size=VOCABULARY),
     "drawn trees": DrawnTrees,
 }
@@ -133,7 +137,7 @@ def test_no_drafter_changes_the_law_of_answers(drafter: str, monkeypatch: pytest
     assert low <= acceptance_seen <= high
 
 
-@pytest.mark.parametrize("drafter", ["model", "drawn trees"])
+@pytest.mark.parametrize("drafter", ["model", "shortlist", "drawn trees"])
 def test_a_wrong_residual_is_noticed(drafter: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acceptance, "residual", lambda p, q: p)
     answers, _ = draw_answers(DRAFTERS[drafter](), monkeypatch)

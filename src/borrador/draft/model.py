@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from borrador.draft.protocol import CERTAIN, GoOn, Price, always, believed
+from borrador.draft.shortlist import Shortlist
 from borrador.errors import UsageError
 from borrador.models.prefix import CachedSequence, common_prefix, prefill
 from borrador.models.target import Model, Rows, Target
@@ -28,6 +29,7 @@ class ModelDrafter:
         vocabulary_size: of the target; rows that pad the draft model's vocabulary further are ignored. Where they are
             fewer than the target's, contexts with a token that the draft model lacks get no draft.
         end_ids: tokens after which nothing is worth drafting.
+        shortlist: the tokens that may be proposed, which makes a step cheaper; None proposes any.
     """
 
     def __init__(
@@ -38,12 +40,14 @@ class ModelDrafter:
         context_length: int,
         vocabulary_size: int,
         end_ids: frozenset[int] = frozenset(),
+        shortlist: Shortlist | None = None,
     ) -> None:
         self.name = name
         self.vocabulary_size = vocabulary_size
         self.model = model
         self.context_length = context_length
         self.end_ids = end_ids
+        self.shortlist = shortlist
         self._idle: list[CachedSequence] = []
 
     def open(self, shaper: Shaper, /, noise: Noise | None = None) -> ModelDraftSession:
@@ -64,6 +68,7 @@ class ModelDrafter:
 
     def close(self) -> None:
         self._idle.clear()
+        self.shortlist = None
         self.model.close()
 
     def give_back(self, sequence: CachedSequence) -> None:
@@ -71,7 +76,10 @@ class ModelDrafter:
         self._idle.append(sequence)
 
     def _take(self) -> CachedSequence:
-        return self._idle.pop() if self._idle else CachedSequence(self.model.open(self.context_length))
+        sequence = self._idle.pop() if self._idle else CachedSequence(self.model.open(self.context_length))
+        if self.shortlist is not None:
+            self.shortlist.narrow(sequence.target)
+        return sequence
 
 
 class ModelDraftSession:
@@ -79,7 +87,8 @@ class ModelDraftSession:
 
     Tokens are chosen as the target chooses: greedily, or with a seed by the same seeded noise. Without a seed they are
     drawn from the draft model's own shaped distribution, which the draft records as its q (valid until the next one).
-    Tokens that a grammar leaves no choice about cost no step of their own.
+    Tokens that a grammar leaves no choice about cost no step of their own. With a shortlist the draft model's logits
+    are those of the tokens listed, and it never proposes others: its q is 0 there.
     """
 
     def __init__(
@@ -90,6 +99,7 @@ class ModelDraftSession:
         self._target = sequence.target
         self._shaper = shaper
         self._noise = noise or FreshNoise()
+        self._shortlist = None if drafter.shortlist is None else drafter.shortlist.open(sequence.target)
         self._cached = sequence.tokens
         self._agreed = 0
         self._buffer = np.empty((0, drafter.vocabulary_size), np.float32)
@@ -98,6 +108,8 @@ class ModelDraftSession:
         budget = min(budget, self._target.context_length - len(context) + 1)
         if budget < 1 or not context or not self._knows(context):
             return Draft(drafter=self._drafter.name)
+        if self._shortlist is not None:
+            self._shortlist.follow(context)
         unread = self._catch_up(context)
         q = self._laws(budget)
         tokens: list[int] = []

@@ -15,7 +15,7 @@ from borrador.errors import ContextLengthError, MemoryLimitError, ModelError, Us
 from borrador.models.config import ModelConfig
 from borrador.models.gguf import GgufFile, TensorInfo
 from borrador.models.memory import available_bytes
-from borrador.models.target import Batch, BestTokens, Rows, Target, of_each
+from borrador.models.target import Batch, BestTokens, Rows, Shortlist, Target, of_each
 from borrador.types import Float32Array, Int32Array
 
 _ARENA_ALIGNMENT = 64
@@ -71,6 +71,11 @@ class NativeModel:
         return self.engine.weights_bytes
 
     @property
+    def head_share(self) -> float:
+        """What of these bytes belongs to the LM head, from 0 to 1."""
+        return self.engine.head_bytes / self.engine.weights_bytes
+
+    @property
     def row_macs(self) -> int:
         """Multiply-accumulates that one row of a pass with logits takes in the matrices."""
         return self.engine.row_macs
@@ -101,17 +106,35 @@ class NativeModel:
                 f"a cache for {context_length} tokens does not fit into memory", "Choose a smaller context."
             ) from error
 
+    def shortlist(self, tokens: Sequence[int], room: int = 0) -> NativeShortlist:
+        """Tokens whose rows of the LM head lie together, with room for so many more. See `NarrowModel.shortlist`."""
+        try:
+            shortlist = NativeShortlist(self.engine.make_short_head(len(tokens) + room))
+        except MemoryError as error:
+            raise MemoryLimitError(
+                f"a shortlist of {len(tokens) + room} tokens does not fit into memory", "Choose a smaller one."
+            ) from error
+        shortlist.add(tokens)
+        return shortlist
+
     def forward(self, batch: Batch) -> list[Float32Array]:
-        return of_each(batch, self.engine.forward(self._native_rows(batch)))
+        return of_each(batch, self.engine.forward(self._native_rows(batch), heads=self._heads_of(batch)))
 
     def best(
         self, batch: Batch, count: int, *, within: int | None = None, normalised: bool = False
     ) -> list[BestTokens]:
-        found = self.find_best(self._native_rows(batch), count, within, normalised)
+        found = self.find_best(self._native_rows(batch), count, within, normalised, self._heads_of(batch))
         return [BestTokens(*parts) for parts in zip(*(of_each(batch, array) for array in found), strict=True)]
 
     def _native_rows(self, batch: Batch) -> list[_native.SequenceRows]:
         return [self.own(sequence).native_rows(rows) for sequence, rows in batch]
+
+    def _heads_of(self, batch: Batch) -> Sequence[_native.ShortHead]:
+        """The shortlists of a pass, which are those of each of its sequences."""
+        lists = [self.own(sequence).heads for sequence, _ in batch]
+        if any(other != lists[0] for other in lists[1:]):
+            raise ModelError("sequences of one pass must have the same shortlists", "Narrow them alike.")
+        return lists[0] if lists else ()
 
     def own(self, sequence: Target) -> NativeSequence:
         if not isinstance(sequence, NativeSequence) or not sequence.is_on(self):
@@ -119,22 +142,46 @@ class NativeModel:
         return sequence
 
     def find_best(
-        self, rows: Sequence[_native.SequenceRows], count: int, within: int | None, normalised: bool
+        self,
+        rows: Sequence[_native.SequenceRows],
+        count: int,
+        within: int | None,
+        normalised: bool,
+        heads: Sequence[_native.ShortHead],
     ) -> tuple[Int32Array, Float32Array, Float32Array]:
         size = self.config.vocabulary_size
         within = size if within is None else min(within, size)
-        return self.engine.best(rows, count=count, within=within, normaliser=normalised)
+        return self.engine.best(rows, count=count, within=within, normaliser=normalised, heads=heads)
 
     def close(self) -> None:
         """Free the weights once no sequence uses them."""
         self._engine = None
 
 
+class NativeShortlist:
+    """Rows of a model's LM head; fulfils `Shortlist`."""
+
+    def __init__(self, head: _native.ShortHead) -> None:
+        self.head = head
+
+    def __len__(self) -> int:
+        return len(self.head)
+
+    def add(self, tokens: Sequence[int]) -> None:
+        self.head.add(np.array(tokens, np.int32))
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of weights that a pass reads of it."""
+        return self.head.bytes
+
+
 class NativeSequence:
-    """One sequence on a native model; fulfils `Target`."""
+    """One sequence on a native model; fulfils `NarrowTarget`."""
 
     def __init__(self, model: NativeModel, cache: _native.KvCache) -> None:
         self._model = model
+        self.heads: list[_native.ShortHead] = []
         self.cache = cache
 
     @property
@@ -163,15 +210,20 @@ class NativeSequence:
         return self.cache, rows.tokens, rows.parents, rows.logits_from
 
     def forward(self, rows: Rows) -> Float32Array:
-        return self._model.engine.forward((self.native_rows(rows),))
+        return self._model.engine.forward((self.native_rows(rows),), heads=self.heads)
 
     def best(self, rows: Rows, count: int, *, within: int | None = None, normalised: bool = False) -> BestTokens:
         model = self._model
-        return BestTokens(*model.find_best((self.native_rows(rows),), count, within, normalised))
+        return BestTokens(*model.find_best((self.native_rows(rows),), count, within, normalised, self.heads))
 
     def hidden(self, rows: Rows) -> Float32Array:
         """Hidden states after the last norm, of the rows of the last pass that asked for logits."""
         return self._model.engine.hidden(len(rows.tokens) - rows.logits_from)
+
+    def narrow(self, shortlists: Sequence[Shortlist]) -> None:
+        self.heads = [shortlist.head for shortlist in shortlists if isinstance(shortlist, NativeShortlist)]
+        if len(self.heads) != len(shortlists):
+            raise TypeError("a shortlist of another kind of model")
 
     def commit(self, path: Sequence[int]) -> None:
         self.cache.commit(path)

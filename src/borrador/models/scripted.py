@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from borrador.errors import ContextLengthError
-from borrador.models.target import Batch, BestTokens, Rows, Target
+from borrador.models.target import Batch, BestTokens, Rows, Shortlist, Target
 from borrador.types import Float32Array
 
 
@@ -47,6 +47,9 @@ class ScriptedModel:
     def open(self, context_length: int) -> ScriptedTarget:
         return ScriptedTarget(self, context_length)
 
+    def shortlist(self, tokens: Sequence[int], room: int = 0) -> ScriptedShortlist:
+        return ScriptedShortlist(tokens, min(len(tokens) + room, self.vocabulary_size))
+
     def close(self) -> None:
         self.closed = True
 
@@ -83,6 +86,25 @@ class ScriptedModel:
         return (generator.normal(size=self.vocabulary_size) * self._sharpness).astype(np.float32)
 
 
+class ScriptedShortlist:
+    """Tokens that have logits; fulfils `Shortlist`."""
+
+    def __init__(self, tokens: Sequence[int], capacity: int) -> None:
+        self.tokens: list[int] = []
+        self._capacity = capacity
+        self.add(tokens)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def add(self, tokens: Sequence[int]) -> None:
+        if len(self.tokens) + len(tokens) > self._capacity:
+            raise RuntimeError("more tokens than there is room for")
+        if len({*self.tokens, *tokens}) < len(self.tokens) + len(tokens):
+            raise RuntimeError("a token twice in a shortlist")
+        self.tokens.extend(tokens)
+
+
 class ScriptedTarget:
     """A sequence on a `ScriptedModel` that checks the `Target` contract at every call.
 
@@ -97,6 +119,7 @@ class ScriptedTarget:
         self._model = model
         self._context_length = context_length
         self._rows: Rows | None = None
+        self._shortlists: tuple[ScriptedShortlist, ...] = ()
         self._logits = np.empty((0, 0), np.float32)
 
     @property
@@ -120,6 +143,11 @@ class ScriptedTarget:
         self._logits.fill(np.nan)  # the last pass's logits were valid until now
         logits = [self._model.logits_after(path) for path in self._paths(rows)[rows.logits_from :]]
         self._logits = np.array(logits, np.float32).reshape(len(logits), self.vocabulary_size)
+        if self._shortlists:
+            listed = [token for shortlist in self._shortlists for token in shortlist.tokens]
+            if not listed or len(set(listed)) < len(listed):
+                raise RuntimeError("shortlists must be apart, and not all empty")
+            self._logits[:, np.setdiff1d(np.arange(self.vocabulary_size), listed)] = -np.inf
         return self._logits
 
     def best(self, rows: Rows, count: int, *, within: int | None = None, normalised: bool = False) -> BestTokens:
@@ -136,6 +164,11 @@ class ScriptedTarget:
         best[:, : found.shape[1]] = found
         normalisers = np.where(np.isfinite(found[:, 0]), np.logaddexp.reduce(logits, axis=1), np.nan)
         return BestTokens(ids, best, normalisers[: len(logits) if normalised else 0].astype(np.float32))
+
+    def narrow(self, shortlists: Sequence[Shortlist]) -> None:
+        if not all(isinstance(shortlist, ScriptedShortlist) for shortlist in shortlists):
+            raise RuntimeError("a shortlist of another kind of model")
+        self._shortlists = tuple(one for one in shortlists if isinstance(one, ScriptedShortlist))
 
     def commit(self, path: Sequence[int]) -> None:
         if self._rows is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -196,3 +196,44 @@ def of_each(batch: Batch, found: NDArray[Number]) -> list[NDArray[Number]]:
         parts.append(found[start:end])
         start = end
     return parts
+
+
+class Shortlist(Protocol):
+    """Some tokens of a model's vocabulary, whose logits can be had without those of all others."""
+
+    def __len__(self) -> int: ...
+
+    def add(self, tokens: Sequence[int]) -> None:
+        """Take up further tokens, none of them for the second time; their room must have been asked for."""
+        ...
+
+
+@runtime_checkable
+class NarrowTarget(Target, Protocol):
+    """A sequence whose passes need not give the logits of all tokens."""
+
+    def narrow(self, shortlists: Sequence[Shortlist]) -> None:
+        """From now on give the logits of these tokens alone, minus infinity for all others; without a list, of all.
+
+        What the logits of the tokens listed are is the same, bit by bit. No token may be in two lists.
+        """
+        ...
+
+
+class NarrowModel(Model, Protocol):
+    """A model whose sequences are `NarrowTarget`s."""
+
+    def shortlist(self, tokens: Sequence[int], room: int = 0) -> Shortlist:
+        """A list of these tokens, with room for so many more.
+
+        Raises:
+            MemoryLimitError: it does not fit into memory.
+        """
+        ...
+
+
+def evaluate(target: Target, rows: Rows, wanted: Wanted) -> Float32Array | BestTokens:
+    """One pass over one sequence: logits, or the most likely tokens, whatever is wanted."""
+    if wanted.best:
+        return target.best(rows, wanted.best, normalised=wanted.normalised)
+    return target.forward(rows)
