@@ -86,3 +86,37 @@ def test_each_token_is_indexed_once() -> None:
     context.append(7)
     session.propose(context, 4)
     assert Counting.reads < 20
+
+
+def test_a_hint_is_what_followed_the_longest_tail_of_context_and_path() -> None:
+    session = LookupSession()
+    context = [1, 2, 3, 4, 5, 9, 1, 2]
+    session.propose(context, 1)
+    assert session.hint(context, (), 3) == (3, 4, 5)
+    assert session.hint(context, (3, 4), 3) == (5, 9, 1)
+    assert session.hint(context, (7, 3, 4), 2) == (5, 9)
+    assert session.hint(context, (7,), 2) == ()
+
+
+@given(st.lists(st.integers(0, 2), min_size=1, max_size=30), st.lists(st.integers(0, 2), max_size=4), st.integers(1, 6))
+def test_a_hint_is_what_a_draft_after_the_path_would_copy_but_for_what_the_path_itself_repeats(
+    context: list[int], path: list[int], count: int
+) -> None:
+    session = LookupSession()
+    before = session.propose(context, 5)
+    hint = session.hint(context, path, count)
+    whole = [*context, *path]
+    assert len(hint) in (0, count)
+    if hint:
+        matches = [
+            source
+            for source in range(2, len(context))
+            if all([*whole, *hint][source + index] == token for index, token in enumerate(hint))
+            and whole[source - 2 : source] == whole[-2:]
+        ]
+        assert matches
+    else:
+        assert all(whole[source - 2 : source] != whole[-2:] for source in range(2, len(context)))
+    assert session.propose(context, 5) == before
+    if not path:
+        assert hint == session.propose(context, count).tokens

@@ -12,12 +12,12 @@ from tests.scripted import END, VOCABULARY, OracleDrafter, ids, scripted_llm
 
 from borrador.draft import model as model_drafting
 from borrador.draft.lookup import LookupDrafter
-from borrador.draft.model import ModelDrafter
+from borrador.draft.model import ModelDrafter, ModelDraftSession
 from borrador.draft.protocol import Drafter, GoOn, always
 from borrador.draft.shortlist import Shortlist
 from borrador.models.scripted import ScriptedModel
 from borrador.sampling import acceptance, rules
-from borrador.sampling.noise import FreshNoise
+from borrador.sampling.noise import FreshNoise, Noise
 from borrador.sampling.shaping import History, Shaper
 from borrador.types import Draft, Float32Array, SamplingParams
 
@@ -56,11 +56,25 @@ class DrawnTrees(OracleDrafter):
         return int(first), int(second)
 
 
+class HintedDrafter(ModelDrafter):
+    """A draft model that is told what is often its own likeliest choice."""
+
+    def open(self, shaper: Shaper, /, noise: Noise | None = None) -> ModelDraftSession:
+        session = super().open(shaper, noise)
+        session.use_hints((lambda context, path, count: tuple(likely_chain(SMALL, [*context, *path], count)),))
+        session.use_hints = lambda hints: None  # type: ignore[method-assign]
+        return session
+
+
+def likely_chain(model: ScriptedModel, tokens: list[int], count: int) -> list[int]:
+    path = list(tokens)
+    for _ in range(count):
+        path.append(int(model.logits_after(path).argmax()))
+    return path[len(tokens) :]
+
+
 def likeliest(context: Sequence[int]) -> list[int]:
-    path = list(context)
-    for _ in range(4):
-        path.append(int(TARGET.logits_after(path).argmax()))
-    return path[len(context) :]
+    return likely_chain(TARGET, list(context), 4)
 
 
 def unlikely(context: Sequence[int]) -> list[int]:
@@ -82,6 +96,7 @@ DRAFTERS: dict[str, Callable[[], Drafter]] = {
     "shortlist": lambda: ModelDrafter(
         "short", SMALL, context_length=64, vocabulary_size=VOCABULARY, shortlist=Shortlist(SMALL, [0, 1, 4, 7, 9])
     ),
+    "hinted": lambda: HintedDrafter("hinted", SMALL, context_length=64, vocabulary_size=VOCABULARY),
     "same model": lambda: ModelDrafter("same", TARGET, context_length=64, vocabulary_size=VOCABULARY),
     "drawn trees": DrawnTrees,
 }
@@ -137,7 +152,7 @@ def test_no_drafter_changes_the_law_of_answers(drafter: str, monkeypatch: pytest
     assert low <= acceptance_seen <= high
 
 
-@pytest.mark.parametrize("drafter", ["model", "shortlist", "drawn trees"])
+@pytest.mark.parametrize("drafter", ["model", "shortlist", "hinted", "drawn trees"])
 def test_a_wrong_residual_is_noticed(drafter: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acceptance, "residual", lambda p, q: p)
     answers, _ = draw_answers(DRAFTERS[drafter](), monkeypatch)

@@ -59,6 +59,19 @@ class LookupSession(StatelessSession):
         confidence = tuple(1.0 - _DOUBT / (matched + index) for index in range(budget))
         return Draft(tokens=tuple(copied), drafter="lookup", confidence=confidence)
 
+    def hint(self, context: Sequence[int], path: Sequence[int], count: int, /) -> tuple[int, ...]:
+        """As `Hinting.hint`: what followed the longest tail of context and path that stood in the context before."""
+        self._index(context)
+        length = len(context) + len(path)
+        tail = [*context[max(0, len(context) - self._sizes[0]) :], *path]
+        source = self._match(tail)
+        if source is None:
+            return ()
+        known = [*context[source : source + count], *path]
+        while len(known) < count:
+            known.append(known[-(length - source)])
+        return tuple(known[:count])
+
     def close(self) -> None:
         self._follower.clear()
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from borrador.draft.protocol import CERTAIN, GoOn, Price, always, believed
+from borrador.draft.growing import GrowingDraft, room_for_laws
+from borrador.draft.protocol import GoOn, Hint, Price, always, believed
 from borrador.draft.shortlist import Shortlist
 from borrador.errors import UsageError
 from borrador.models.prefix import CachedSequence, common_prefix, prefill
@@ -17,6 +18,10 @@ from borrador.sampling.shaping import History, Shaper, first_of, probability_of_
 from borrador.types import Draft, Float32Array
 
 _READING_ROWS = 32
+_ROWS_AT_ONCE = (4, 3, 2)  # of a pass with a hint
+_LITTLE_MORE = 1.15  # what a pass with a hint may cost of one without
+
+Choose = Callable[[int, GrowingDraft], tuple[int, float]]
 
 
 class ModelDrafter:
@@ -48,6 +53,7 @@ class ModelDrafter:
         self.context_length = context_length
         self.end_ids = end_ids
         self.shortlist = shortlist
+        self.rows_at_once = _ROWS_AT_ONCE[0]
         self._idle: list[CachedSequence] = []
 
     def open(self, shaper: Shaper, /, noise: Noise | None = None) -> ModelDraftSession:
@@ -55,16 +61,25 @@ class ModelDrafter:
         return ModelDraftSession(self, self._take(), shaper, noise)
 
     def price(self) -> Price:
-        """Times passes over one row and over many on an empty sequence: of each kind the fastest, since other programs
-        can only add time."""
+        """Times passes over one row, a few and many on an empty sequence: of each kind the fastest, since other
+        programs can only add time. From it follows how many rows a pass with a hint has."""
         sequence = self._take()
         sequence.resume((0,))
         many = min(_READING_ROWS, sequence.target.context_length)
         token_s = _fastest_pass(sequence.target, Rows.chain((0,)), repeats=6)
         reading_s = _fastest_pass(sequence.target, Rows.chain((0,) * many, logits_from=many), repeats=2)
+        self.rows_at_once = next((rows for rows in _ROWS_AT_ONCE if self._is_cheap(sequence, rows, token_s)), 1)
         sequence.settle(())
         self.give_back(sequence)
         return Price(token_s, reading_s / many)
+
+    @staticmethod
+    def _is_cheap(sequence: CachedSequence, rows: int, token_s: float) -> bool:
+        """A pass over so many rows costs little more than one over one."""
+        target = sequence.target
+        if rows > target.context_length:
+            return False
+        return _fastest_pass(target, Rows.chain((0,) * rows), repeats=3) <= _LITTLE_MORE * token_s
 
     def close(self) -> None:
         self._idle.clear()
@@ -89,6 +104,11 @@ class ModelDraftSession:
     drawn from the draft model's own shaped distribution, which the draft records as its q (valid until the next one).
     Tokens that a grammar leaves no choice about cost no step of their own. With a shortlist the draft model's logits
     are those of the tokens listed, and it never proposes others: its q is 0 there.
+
+    Drafters that cost nothing may hint at what comes next. A pass evaluates the hint behind the last token, and goes on
+    with the draft model's own choices as long as the hint holds them: a few rows cost about what one costs, and what is
+    proposed is the same with and without hints, token for token and law for law. Source: Chen et al., "Cascade
+    Speculative Drafting" (arXiv 2312.11462).
     """
 
     def __init__(
@@ -100,45 +120,27 @@ class ModelDraftSession:
         self._shaper = shaper
         self._noise = noise or FreshNoise()
         self._shortlist = None if drafter.shortlist is None else drafter.shortlist.open(sequence.target)
+        self._hints: Sequence[Hint] = ()
         self._cached = sequence.tokens
         self._agreed = 0
-        self._buffer = np.empty((0, drafter.vocabulary_size), np.float32)
+        self._laws = np.empty((0, drafter.vocabulary_size), np.float32)
+
+    def use_hints(self, hints: Sequence[Hint]) -> None:
+        self._hints = hints
 
     def propose(self, context: Sequence[int], budget: int, go_on: GoOn = always) -> Draft:
         budget = min(budget, self._target.context_length - len(context) + 1)
         if budget < 1 or not context or not self._knows(context):
             return Draft(drafter=self._drafter.name)
+        if not self._shaper.chooses:
+            self._laws = room_for_laws(self._laws, budget, self._drafter.vocabulary_size)
         if self._shortlist is not None:
             self._shortlist.follow(context)
         unread = self._catch_up(context)
-        q = self._laws(budget)
-        tokens: list[int] = []
-        confidence: list[float] = []
-        forced: Sequence[int] = ()
-        while True:
-            law_out = None if q is None else q[len(tokens)]
-            if forced:
-                token, belief = _certain(forced[0], law_out)
-                forced = forced[1:]
-            else:
-                try:
-                    token, belief = self._next(unread, History(context, tokens), law_out)
-                except UsageError:  # nothing can follow, which is the target's to say, if it comes here
-                    break
-                unread = []
-            tokens.append(token)
-            confidence.append(belief)
-            history = History(context, tokens)
-            if not go_on(belief) or len(tokens) == budget or self._ends(history):
-                break
-            unread.append(token)
-            forced = forced or self._shaper.forced(history, budget - len(tokens))
-        return Draft(
-            tokens=tuple(tokens),
-            q=None if q is None else q[: len(tokens)],
-            drafter=self._drafter.name,
-            confidence=tuple(confidence),
-        )
+        draft = GrowingDraft(context, budget, go_on, self._ends, None if self._shaper.chooses else self._laws)
+        while not draft.ended:
+            unread = self._step(draft, unread, self._hint(draft, self._drafter.rows_at_once - len(unread)))
+        return draft.finish(self._drafter.name)
 
     def unread(self, context: Sequence[int]) -> int:
         return len(context) - self._kept(context)
@@ -170,28 +172,54 @@ class ModelDraftSession:
         self._agreed = start + common_prefix(self._cached[start:], context[start : len(context) - 1])
         return self._agreed
 
-    def _laws(self, count: int) -> Float32Array | None:
-        """Room for the laws that tokens are drawn from, used again by every draft; None where nothing is drawn."""
-        if self._shaper.chooses:
-            return None
-        if len(self._buffer) < count:
-            self._buffer = np.empty((count, self._drafter.vocabulary_size), np.float32)
-        return self._buffer
+    def _hint(self, draft: GrowingDraft, count: int) -> Sequence[int]:
+        """What may come next, at most so many tokens, each known to the draft model and with room for another."""
+        count = min(count, draft.room - 1)
+        if count < 1:
+            return ()
+        context, path = draft.history.context, draft.tokens
+        guesses = (hint(context, path, count) for hint in self._hints)
+        guess = next((guess for guess in guesses if guess), ())[:count]
+        unknown = (index for index, token in enumerate(guess) if not 0 <= token < self._target.vocabulary_size)
+        return guess[: next(unknown, len(guess))]
 
-    def _next(self, unread: Sequence[int], history: History, law_out: Float32Array | None) -> tuple[int, float]:
-        """Evaluate tokens that end the history; a token to follow, and its probability by the draft model."""
-        self._cached.extend(unread)
-        rows = Rows.chain(unread, logits_from=len(unread) - 1)
-        vocabulary_size = self._drafter.vocabulary_size
+    def _step(self, draft: GrowingDraft, unread: Sequence[int], hint: Sequence[int]) -> list[int]:
+        """Evaluate unread tokens, which end the draft's history, and a hint; add the tokens that this tells.
+
+        Returns:
+            The tokens that are unread now; nothing where the draft has ended.
+        """
+        choose = self._evaluate(unread, hint)
+        held, left = 0, list[int]()
+        try:
+            for row in range(len(hint) + 1):
+                token, belief = choose(row, draft)
+                draft.add(token, belief)
+                forced = draft.add_certain(self._shaper.forced(draft.history, draft.room)) if draft.room else []
+                holds = row < len(hint) and hint[row] == token
+                held += holds
+                left = forced if holds else [token, *forced]
+                if draft.ended or left:
+                    break
+        except UsageError:  # nothing can follow, which is the target's to say, if it comes here
+            draft.ended = True
+        self._cached += (*unread, *hint[:held])
+        self._target.commit(range(len(unread) + held))
+        return left
+
+    def _evaluate(self, unread: Sequence[int], hint: Sequence[int]) -> Choose:
+        """A pass over unread tokens and a hint: what to choose after the last of the former, and after each of the
+        latter."""
+        rows = Rows.chain((*unread, *hint), logits_from=len(unread) - 1)
+        within = self._drafter.vocabulary_size
         if self._shaper.takes_best:
-            best = self._target.best(rows, 1, within=vocabulary_size, normalised=True)
-            self._target.commit(range(len(unread)))
-            return first_of(best, 0), believed(probability_of_first(best, 0))
+            best = self._target.best(rows, 1, within=within, normalised=True)
+            return lambda row, _draft: (first_of(best, row), believed(probability_of_first(best, row)))
         logits = self._target.forward(rows)
-        self._target.commit(range(len(unread)))
-        return self._choose(logits[0, :vocabulary_size], history, law_out)
+        return lambda row, draft: self._choose(logits[row, :within], draft.history, draft.law_out)
 
     def _choose(self, logits: Float32Array, history: History, law_out: Float32Array | None) -> tuple[int, float]:
+        """A token to follow, and its probability by the draft model."""
         if law_out is not None:
             law = self._shaper.law(logits, history)
             law.write(law_out)
@@ -203,13 +231,6 @@ class ModelDraftSession:
     def _ends(self, history: History) -> bool:
         """Nothing is worth drafting after these tokens."""
         return history.path[-1] in self._drafter.end_ids or self._shaper.is_complete(history)
-
-
-def _certain(token: int, law_out: Float32Array | None) -> tuple[int, float]:
-    if law_out is not None:
-        law_out.fill(0.0)
-        law_out[token] = 1.0
-    return token, CERTAIN
 
 
 def _fastest_pass(target: Target, rows: Rows, repeats: int) -> float:

@@ -10,6 +10,7 @@ from borrador.sampling.shaping import Shaper
 from borrador.types import Draft
 
 GoOn = Callable[[float], bool]
+Hint = Callable[[Sequence[int], Sequence[int], int], tuple[int, ...]]
 CERTAIN = 1.0  # the confidence of a token to which there is no alternative, if those before it are right
 _SUREST_BELIEF = 1.0 - 1e-6
 
@@ -75,6 +76,15 @@ class Hinting(Protocol):
         Changes nothing, and may be asked between a `propose` with the same context and the next `observe`. A draft
         model checks it in its own passes.
         """
+        ...
+
+
+@runtime_checkable
+class HintTaker(Protocol):
+    """A draft session whose work is less where others hint at what it will propose."""
+
+    def use_hints(self, hints: Sequence[Hint]) -> None:
+        """Ask these `Hinting.hint`s from now on, the first of them first. They never change what is proposed."""
         ...
 
 

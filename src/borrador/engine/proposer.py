@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from borrador.draft.protocol import DraftSession, GoOn, SuccessorLearner, always
+from borrador.draft.protocol import DraftSession, GoOn, Hinting, HintTaker, SuccessorLearner, always
 from borrador.draft.trim import trim
 from borrador.engine.candidates import Candidates, Load, PassCost, choose
 from borrador.engine.costs import behind
@@ -91,6 +91,10 @@ class Proposer:
         self._plan = plan
         self._vocabulary_size = vocabulary_size
         self._grammar = grammar
+        hints = [session.hint for session in sessions.values() if isinstance(session, Hinting)]
+        for session in sessions.values():
+            if isinstance(session, HintTaker):
+                session.use_hints(hints)
         self._learners = [session for session in sessions.values() if isinstance(session, SuccessorLearner)]
         self.successors = max((learner.successors for learner in self._learners), default=0)
 

@@ -1,0 +1,89 @@
+"""A chain of draft tokens while a draft model writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from borrador.draft.protocol import CERTAIN, GoOn
+from borrador.sampling.shaping import History
+from borrador.types import Draft, Float32Array
+
+Ends = Callable[[History], bool]
+
+
+class GrowingDraft:
+    """Tokens after a context, each with the draft model's belief and, where it was drawn, its law.
+
+    Args:
+        context: what was committed so far.
+        budget: the most tokens to propose.
+        go_on: as for `DraftSession.propose`.
+        ends: says after which tokens nothing is worth drafting.
+        q: room for `budget` laws; None where nothing is drawn.
+
+    Attributes:
+        tokens: so far.
+        ended: nothing more is to be added.
+    """
+
+    def __init__(
+        self, context: Sequence[int], budget: int, go_on: GoOn, ends: Ends, q: Float32Array | None = None
+    ) -> None:
+        self.tokens: list[int] = []
+        self.ended = budget < 1
+        self._context = context
+        self._budget = budget
+        self._go_on = go_on
+        self._ends = ends
+        self._q = q
+        self._confidence: list[float] = []
+
+    @property
+    def history(self) -> History:
+        """The tokens before the next one."""
+        return History(self._context, self.tokens)
+
+    @property
+    def room(self) -> int:
+        """How many more tokens may be added."""
+        return 0 if self.ended else self._budget - len(self.tokens)
+
+    @property
+    def law_out(self) -> Float32Array | None:
+        """Where the law of the next token goes; None where nothing is drawn."""
+        return None if self._q is None else self._q[len(self.tokens)]
+
+    def add(self, token: int, confidence: float) -> None:
+        """Add a token, whose law has been written where it was drawn."""
+        self.tokens.append(token)
+        self._confidence.append(confidence)
+        goes_on = self._go_on(confidence)
+        self.ended = not goes_on or len(self.tokens) == self._budget or self._ends(self.history)
+
+    def add_certain(self, tokens: Sequence[int]) -> list[int]:
+        """Add tokens to which there is no alternative, as long as they may be added; those that were."""
+        added: list[int] = []
+        for token in tokens:
+            if self.ended:
+                break
+            if (law_out := self.law_out) is not None:
+                law_out.fill(0.0)
+                law_out[token] = 1.0
+            self.add(token, CERTAIN)
+            added.append(token)
+        return added
+
+    def finish(self, drafter: str) -> Draft:
+        return Draft(
+            tokens=tuple(self.tokens),
+            q=None if self._q is None else self._q[: len(self.tokens)],
+            drafter=drafter,
+            confidence=tuple(self._confidence),
+        )
+
+
+def room_for_laws(known: Float32Array, count: int, vocabulary_size: int) -> Float32Array:
+    """Room for so many laws: what is known already where it is large enough."""
+    return known if len(known) >= count else np.empty((count, vocabulary_size), np.float32)
