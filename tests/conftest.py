@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from borrador.models.download import resolve
+
+
+@pytest.fixture(scope="session", autouse=True)
+def folders_of_our_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nothing that tests learn of drafters gets into the user's folders, or comes from there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BORRADOR_PROFILES", str(tmp_path_factory.mktemp("profiles")))
+        yield
 
 
 @pytest.fixture(scope="session")

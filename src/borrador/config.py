@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from borrador.errors import UsageError
-from borrador.values import integer
+from borrador.values import flag, integer
 
 DEFAULT_CONTEXT = 4096
 MAX_DRAFT_TOKENS = 64
@@ -24,6 +24,7 @@ class EngineConfig:
         threads: threads for the matrix work; None takes the cores this process may use.
         context: the most tokens of prompt and answer together; None takes the model's own limit, at most 4096.
         draft_tokens: the number of tokens drafted each round, from 0 to 64; None lets measured costs decide.
+        profile: keep on disk what is measured and learnt of costs and drafters, and begin with it the next time.
 
     Raises:
         UsageError: a value breaks its rule.
@@ -33,6 +34,7 @@ class EngineConfig:
     threads: int | None = None
     context: int | None = None
     draft_tokens: int | None = None
+    profile: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "draft", tuple(_split(self.draft)))
@@ -42,6 +44,7 @@ class EngineConfig:
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, integer(name, value, low, high))
+        flag("profile", self.profile)
 
 
 def _split(specs: Any) -> Iterator[str]:

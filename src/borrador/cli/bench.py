@@ -38,6 +38,7 @@ def bench(
     draft_tokens: opt.DraftTokensOption = opt.ENGINE.draft_tokens,
     threads: opt.ThreadsOption = opt.ENGINE.threads,
     context: opt.ContextOption = opt.ENGINE.context,
+    profile: opt.ProfileOption = opt.ENGINE.profile,
     json: opt.JsonOption = False,
     quiet: opt.QuietOption = False,
 ) -> None:
@@ -53,7 +54,7 @@ def bench(
             f"--max-tokens must be at least 2 to measure decoding, got {max_tokens}",
             "An answer's first token comes out of the prompt's own pass.",
         )
-    config = opt.engine_config(draft, threads, context, draft_tokens)
+    config = opt.engine_config(draft, threads, context, draft_tokens, profile=profile)
     chosen = load_prompts(prompts or DEFAULT_PROMPTS, per_task)
     output = standard_output()
     with open_llm(model, config, quiet=quiet) as llm:

@@ -158,12 +158,24 @@ RegexOption = Annotated[
 GrammarOption = Annotated[
     str | None, typer.Option("--grammar", metavar="FILE", help="Write what this grammar in Lark's syntax allows.")
 ]
+ProfileOption = Annotated[
+    bool,
+    typer.Option(
+        "--profile/--no-profile",
+        help="Keep what is measured and learnt of costs and drafters for the next start; no text is kept.",
+    ),
+]
 QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="No notices and no statistics.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 
 
 def engine_config(
-    draft: list[str] | None, threads: int | None, context: int | None, draft_tokens: int | None
+    draft: list[str] | None,
+    threads: int | None,
+    context: int | None,
+    draft_tokens: int | None,
+    *,
+    profile: bool = False,
 ) -> EngineConfig:
     """The engine set up by these options.
 
@@ -171,7 +183,11 @@ def engine_config(
         UsageError: a value breaks its rule, or there are draft tokens to write and nothing to draft them.
     """
     config = EngineConfig(
-        draft=tuple(draft) if draft else ENGINE.draft, threads=threads, context=context, draft_tokens=draft_tokens
+        draft=tuple(draft) if draft else ENGINE.draft,
+        threads=threads,
+        context=context,
+        draft_tokens=draft_tokens,
+        profile=profile,
     )
     if draft_tokens and config.draft == ("none",):
         raise UsageError(f"--draft-tokens {draft_tokens} needs a drafter, and --draft is none", "Give one with -d.")

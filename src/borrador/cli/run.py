@@ -60,6 +60,7 @@ def run(
     grammar: opt.GrammarOption = None,
     threads: opt.ThreadsOption = opt.ENGINE.threads,
     context: opt.ContextOption = opt.ENGINE.context,
+    profile: opt.ProfileOption = opt.ENGINE.profile,
     json: opt.JsonOption = False,
     quiet: opt.QuietOption = False,
     trace: Annotated[bool, typer.Option("--trace", help="Show every round on standard error.")] = False,
@@ -96,7 +97,7 @@ def run(
         grammar=read_shape("--grammar", grammar),
     )
     require_enforceable(params)
-    config = opt.engine_config(draft, threads, context, draft_tokens)
+    config = opt.engine_config(draft, threads, context, draft_tokens, profile=profile)
     _require_agreement(raw=raw, system=system, logprobs=logprobs, json=json)
     answers = [params.for_completion(index) for index in range(_count_answers(n, params))]
     standard_output()

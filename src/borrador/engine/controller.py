@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from borrador.draft.protocol import Price
 from borrador.engine.candidates import LONGEST_DRAFT, Candidates, Load, PassCost, Proposal, best_rows, choose
 from borrador.engine.costs import DraftCosts, behind
-from borrador.engine.drafting import Knowledge, Outlook, Pass, Pursuit
+from borrador.engine.drafting import LONG_RUN, LONG_RUN_WEIGHT, Knowledge, Outlook, Pass, Pursuit
 from borrador.engine.estimates import Yield
 from borrador.engine.proposer import Desk
 from borrador.types import Draft, Verdict
@@ -20,7 +21,6 @@ _MARGIN = 1.02  # a draft must promise more than this much speed, or timing nois
 _TRIAL_TOKENS = 2
 _FREE = 0.01  # a token that costs less than this share of a pass is free
 _ASSUMED_ACCEPTANCE = 0.75
-_LONG_RUN, _LONG_RUN_WEIGHT = 200.0, 10.0  # rounds
 _REQUEST, _REQUEST_WEIGHT = 30.0, 4.0  # rounds
 _FOLLOW = 0.1
 _GOES_ON = 2.5  # an answer is assumed to go on for this many times what is written of it
@@ -37,16 +37,22 @@ class Controller:
 
     Args:
         pass_s: T(m), seconds of a target pass over m rows.
-        prices: of every drafter, in order of preference.
+        prices: of every drafter, in order of preference; or what is known of it from earlier.
         clock: seconds, to learn what drafting really takes.
     """
 
-    def __init__(self, pass_s: PassCost, prices: Mapping[str, Price], clock: Clock = time.perf_counter) -> None:
+    def __init__(
+        self, pass_s: PassCost, prices: Mapping[str, Price | Knowledge], clock: Clock = time.perf_counter
+    ) -> None:
         self._pass_s = pass_s
         self._clock = clock
         self._known = {
-            name: Knowledge(DraftCosts(price), _assumed_yield(pass_s, price.token_s)) for name, price in prices.items()
+            name: known if isinstance(known, Knowledge) else _expect(pass_s, known) for name, known in prices.items()
         }
+
+    def as_json(self) -> dict[str, Any]:
+        """What was learnt of each drafter, as `Knowledge.from_json` reads it."""
+        return {name: known.as_json() for name, known in self._known.items()}
 
     def open(self) -> RequestPlan:
         """Start a request, which begins with what is known and adds to it."""
@@ -144,6 +150,7 @@ class RequestPlan:
         for name, outlook in self._drafters.items():
             if self._is_free(outlook):
                 draft = self._round.drafts[name] = desk.ask(name, limit)
+                outlook.known.tried = True
                 if draft.q is None:
                     proposals.append(outlook.proposal(draft))
         return proposals
@@ -213,7 +220,7 @@ class FixedLength:
         pass
 
 
-def _assumed_yield(pass_s: PassCost, token_s: float) -> Yield:
+def _expect(pass_s: PassCost, price: Price) -> Knowledge:
     """Drafts of the best fixed length, if tokens are accepted as often as is assumed of every drafter."""
     shared = Pass(pass_s)
     accepted, survival = [0.0], 1.0
@@ -221,5 +228,6 @@ def _assumed_yield(pass_s: PassCost, token_s: float) -> Yield:
         survival *= _ASSUMED_ACCEPTANCE
         accepted.append(accepted[-1] + survival)
     lengths = range(1, LONGEST_DRAFT + 1)
-    best = max(lengths, key=lambda length: shared.speed(accepted[length], length, length * token_s))
-    return Yield(accepted[best], best, best * token_s, _LONG_RUN_WEIGHT, _LONG_RUN)
+    best = max(lengths, key=lambda length: shared.speed(accepted[length], length, length * price.token_s))
+    average = Yield(accepted[best], best, best * price.token_s, LONG_RUN_WEIGHT, LONG_RUN)
+    return Knowledge(DraftCosts(price), average)

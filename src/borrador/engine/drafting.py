@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from borrador.draft.protocol import CERTAIN
+from borrador.draft.protocol import CERTAIN, Price
 from borrador.engine.candidates import ALONE, Load, PassCost, Proposal
 from borrador.engine.costs import DraftCosts
 from borrador.engine.estimates import UNKNOWN_CONFIDENCE, Allowance, Calibration, Trust, Yield
@@ -15,6 +17,8 @@ _TYPICAL_FIRST = 0.8
 _FOLLOW_TYPICAL = 0.02
 _IN_STEP = 4  # unread tokens that a step reads at the price of one token
 _MANY_UNREAD = 16
+LONG_RUN, LONG_RUN_WEIGHT = 200.0, 10.0  # rounds that averages remember, and that assumptions count for
+_ETERNITY_S, _MANY = 1e6, 1e3
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,26 @@ class Knowledge:
     allowance: Allowance = field(default_factory=Allowance)
     typical: float = _TYPICAL_FIRST
     tried: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "seconds": [self.costs.token_s, self.costs.context_token_s],
+            "average": [self.average.accepted, self.average.rows, self.average.spent_s],
+            "calibration": self.calibration.as_json(),
+            "typical": self.typical,
+        }
+
+    @classmethod
+    def from_json(cls, stored: Any) -> Knowledge:
+        """What `as_json` gave. Raises ValueError, KeyError or TypeError for anything else."""
+        token_s, context_token_s = seconds = [_number(value) for value in stored["seconds"]]
+        accepted, rows, spent_s = [_number(value) for value in stored["average"]]
+        calibration, typical = Calibration.from_json(stored["calibration"]), _number(stored["typical"])
+        if any(value > _ETERNITY_S for value in (*seconds, spent_s)) or max(accepted, rows) > _MANY or typical > 1.0:
+            raise ValueError("out of range")
+        costs = DraftCosts(Price(token_s, context_token_s))
+        average = Yield(accepted, rows, spent_s, LONG_RUN_WEIGHT, LONG_RUN)
+        return cls(costs, average, calibration, typical=typical, tried=True)
 
 
 @dataclass(slots=True)
@@ -190,6 +214,13 @@ class Pursuit:
         if len(self._times) != tokens + 1:
             return (total / tokens,) * tokens
         return (later - earlier for earlier, later in zip(self._times, self._times[1:], strict=False))
+
+
+def _number(value: Any) -> float:
+    """A finite number that is not negative. Raises ValueError for anything else."""
+    if not isinstance(value, int | float) or not 0.0 <= value < math.inf:
+        raise ValueError(f"{value!r:.40} is no amount")
+    return float(value)
 
 
 def _confidence(draft: Draft) -> Sequence[float]:

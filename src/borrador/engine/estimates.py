@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 UNKNOWN_CONFIDENCE = 0.6  # of a token whose drafter has no opinion
 _BUCKETS = 16
@@ -34,6 +35,19 @@ class Calibration:
         bucket = _bucket(confidence)
         self._tested[bucket] = _KEEP * self._tested[bucket] + 1.0
         self._accepted[bucket] = _KEEP * self._accepted[bucket] + accepted
+
+    def as_json(self) -> list[list[float]]:
+        return [self._tested, self._accepted]
+
+    @classmethod
+    def from_json(cls, stored: Any) -> Calibration:
+        """What `as_json` gave. Raises ValueError or TypeError for anything else."""
+        calibration = cls()
+        calibration._tested, calibration._accepted = ([float(count) for count in counts] for counts in stored)
+        pairs = list(zip(calibration._tested, calibration._accepted, strict=True))
+        if len(pairs) != _BUCKETS or not all(0.0 <= accepted <= tested < math.inf for tested, accepted in pairs):
+            raise ValueError("counts of accepted tokens must not exceed those of tested ones")
+        return calibration
 
 
 class Trust:

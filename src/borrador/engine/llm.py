@@ -9,13 +9,12 @@ from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Protocol, overload
 
-from borrador.config import DEFAULT_CONTEXT
+from borrador.config import DEFAULT_CONTEXT, MAX_DRAFT_TOKENS
 from borrador.draft.protocol import Drafter
 from borrador.engine.answer import Answer
-from borrador.engine.candidates import Load
-from borrador.engine.controller import Controller, FixedLength
-from borrador.engine.costs import RowCosts, measure_row_costs
-from borrador.engine.proposer import DraftPlan, Proposer
+from borrador.engine.planner import Planner
+from borrador.engine.profile import Profile
+from borrador.engine.proposer import Proposer
 from borrador.engine.round import RoundState
 from borrador.engine.session import Session
 from borrador.engine.stream import AnswerStream
@@ -54,6 +53,7 @@ class LLM:
         drafters: in order of preference; closed with the LLM.
         context_length: the most tokens of prompt and answer together.
         draft_tokens: tokens drafted each round; None chooses by costs, which are then measured here.
+        profile: where what was measured and learnt is kept for the next start; None keeps nothing.
     """
 
     def __init__(
@@ -65,6 +65,7 @@ class LLM:
         *,
         context_length: int = DEFAULT_CONTEXT,
         draft_tokens: int | None = None,
+        profile: Profile | None = None,
     ) -> None:
         self._model = model
         self._tokenizer = tokenizer
@@ -72,10 +73,7 @@ class LLM:
         self._drafters = {drafter.name: drafter for drafter in drafters}
         self._sequence = CachedSequence(model.open(context_length))
         self._grammars = GrammarCompiler(tokenizer, self._sequence.target.vocabulary_size)
-        self._costs: RowCosts | None = None
-        self._draft_tokens = draft_tokens or 0
-        chooses = draft_tokens is None and self._drafters
-        self._controller = self._make_controller() if chooses else None
+        self._planner = Planner(self._sequence.target, self._drafters, draft_tokens=draft_tokens, profile=profile)
         self._lock = threading.Lock()
         self._writer: int | None = None  # the thread whose answer is being written
         self._stream: weakref.ref[AnswerStream] | None = None
@@ -86,13 +84,21 @@ class LLM:
         """The most tokens of prompt and answer together."""
         return self._sequence.target.context_length
 
-    def stream(self, prompt: Prompt, params: SamplingParams | None = None, *, speculate: bool = True) -> AnswerStream:
+    def stream(
+        self,
+        prompt: Prompt,
+        params: SamplingParams | None = None,
+        *,
+        speculate: bool = True,
+        draft_tokens: int | None = None,
+    ) -> AnswerStream:
         """Write an answer event by event.
 
         Args:
             prompt: text or messages.
             params: how tokens are chosen and when to stop; the default is greedy.
             speculate: False decodes plainly, without drafters.
+            draft_tokens: tokens drafted each round of this answer, from 0 to 64; None is as the LLM was loaded.
 
         Raises:
             ContextLengthError: the prompt leaves no room for an answer.
@@ -102,6 +108,8 @@ class LLM:
         """
         self._require_open()
         params, speculate = self._checked(params), flag("speculate", speculate)
+        if draft_tokens is not None:
+            draft_tokens = integer("draft_tokens", draft_tokens, 0, MAX_DRAFT_TOKENS)
         tokens = self.tokenize(prompt)
         limit = self.context_length
         if len(tokens) >= limit:
@@ -110,20 +118,37 @@ class LLM:
                 "Shorten it, or choose a larger context.",
             )
         grammar = self._grammars.open(params, len(tokens))
-        return AnswerStream(self._turn, lambda: self._open_session(tokens, params, grammar, speculate))
+        return AnswerStream(self._turn, lambda: self._open_session(tokens, params, grammar, speculate, draft_tokens))
 
     @overload
     def generate(
-        self, prompt: Prompt, params: SamplingParams | None = None, *, speculate: bool = True
+        self,
+        prompt: Prompt,
+        params: SamplingParams | None = None,
+        *,
+        speculate: bool = True,
+        draft_tokens: int | None = None,
     ) -> Completion: ...
 
     @overload
     def generate(
-        self, prompt: Prompt, params: SamplingParams | None = None, *, n: int, speculate: bool = True
+        self,
+        prompt: Prompt,
+        params: SamplingParams | None = None,
+        *,
+        n: int,
+        speculate: bool = True,
+        draft_tokens: int | None = None,
     ) -> list[Completion]: ...
 
     def generate(
-        self, prompt: Prompt, params: SamplingParams | None = None, *, n: int | None = None, speculate: bool = True
+        self,
+        prompt: Prompt,
+        params: SamplingParams | None = None,
+        *,
+        n: int | None = None,
+        speculate: bool = True,
+        draft_tokens: int | None = None,
     ) -> Completion | list[Completion]:
         """Write a whole answer, or `n` of them. Arguments and errors as for `stream`.
 
@@ -133,12 +158,16 @@ class LLM:
                 fresh draw.
         """
         if n is None:
-            return self._complete(prompt, params, speculate)
+            return self._complete(self.stream(prompt, params, speculate=speculate, draft_tokens=draft_tokens), params)
         count, params = integer("n", n, 1, MAX_COMPLETIONS), self._checked(params)
-        return [self._complete(prompt, params.for_completion(index), speculate) for index in range(count)]
+        answers = (params.for_completion(index) for index in range(count))
+        return [
+            self._complete(self.stream(prompt, each, speculate=speculate, draft_tokens=draft_tokens), each)
+            for each in answers
+        ]
 
-    def _complete(self, prompt: Prompt, params: SamplingParams | None, speculate: bool) -> Completion:
-        with self.stream(prompt, params, speculate=speculate) as stream:
+    def _complete(self, stream: AnswerStream, params: SamplingParams | None) -> Completion:
+        with stream:
             events = list(stream)
             logprobs = tuple(event.logprobs for event in events if event.logprobs is not None)
             asked = params is not None and params.logprobs is not None
@@ -176,6 +205,7 @@ class LLM:
             if self._closed:
                 return
             self._closed = True
+            self._planner.save()
             with ExitStack() as closing:
                 closing.callback(self._model.close)
                 for drafter in self._drafters.values():
@@ -221,7 +251,12 @@ class LLM:
         return model_ends.union(params.stop_token_ids)
 
     def _open_session(
-        self, prompt: Sequence[int], params: SamplingParams, grammar: Matcher | None, speculate: bool
+        self,
+        prompt: Sequence[int],
+        params: SamplingParams,
+        grammar: Matcher | None,
+        speculate: bool,
+        draft_tokens: int | None,
     ) -> Session:
         target, end_ids = self._sequence.target, self._end_ids(params)
         answer = Answer(
@@ -238,22 +273,15 @@ class LLM:
         state = RoundState(
             target=target,
             context=list(prompt),
-            proposer=Proposer(sessions, self._open_plan(speculate), target.vocabulary_size, grammar, self._costs),
+            proposer=Proposer(
+                sessions,
+                self._planner.open(draft_tokens if speculate else 0),
+                target.vocabulary_size,
+                grammar,
+                self._planner.pass_s,
+            ),
             rule=rule_for(shaper),
             ending=answer,
             grammar=grammar if drafters and not params.judges_all_tokens else None,
         )
-        return Session(state, answer, self._sequence, self._observe_pass)
-
-    def _observe_pass(self, rows: int, seconds: float, load: Load) -> None:
-        if self._costs is not None:
-            self._costs.observe(rows, seconds, load)
-
-    def _open_plan(self, speculate: bool) -> DraftPlan:
-        if not speculate:
-            return FixedLength((), 0)
-        return self._controller.open() if self._controller else FixedLength(tuple(self._drafters), self._draft_tokens)
-
-    def _make_controller(self) -> Controller:
-        self._costs = measure_row_costs(self._sequence.target)
-        return Controller(self._costs, {name: drafter.price() for name, drafter in self._drafters.items()})
+        return Session(state, answer, self._sequence, self._planner.observe_pass)

@@ -13,6 +13,7 @@ from borrador.draft.model import ModelDrafter
 from borrador.draft.protocol import Drafter
 from borrador.draft.registry import open_drafters
 from borrador.engine.llm import LLM, ChatRenderer
+from borrador.engine.profile import Profile
 from borrador.errors import DraftMismatchError, UsageError
 from borrador.models.download import resolve
 from borrador.models.native import NativeModel
@@ -31,6 +32,7 @@ class Parts:
         template: of the target.
         drafters: in order of preference.
         context_length: the most tokens of prompt and answer together.
+        profile: where what is learnt is kept; None keeps nothing.
     """
 
     model: Model
@@ -38,6 +40,7 @@ class Parts:
     template: ChatRenderer
     drafters: Sequence[Drafter]
     context_length: int
+    profile: Profile | None = None
 
     def assemble(self, draft_tokens: int | None = None) -> LLM:
         """An `LLM` of all parts, which closes them with itself. Arguments as for `load`."""
@@ -48,6 +51,7 @@ class Parts:
             self.drafters,
             context_length=self.context_length,
             draft_tokens=draft_tokens,
+            profile=self.profile,
         )
 
     def close(self) -> None:
@@ -65,6 +69,7 @@ def load(
     threads: int | None = None,
     context: int | None = None,
     draft_tokens: int | None = None,
+    profile: bool = EngineConfig().profile,
 ) -> LLM:
     """Load a model and its drafters.
 
@@ -75,6 +80,8 @@ def load(
         threads: threads for the matrix work; None takes the cores this process may use.
         context: the most tokens of prompt and answer together; None takes the model's own limit, at most 4096.
         draft_tokens: tokens drafted each round, from 0 to 64; None lets measured costs decide.
+        profile: keep what is measured and learnt of costs and drafters, and begin with it the next time; in
+            `$BORRADOR_PROFILES`, or `~/.cache/borrador-profiles`. It holds no text.
 
     A catalogue model or one of the Hub is fetched first where it is not on this disk.
 
@@ -85,7 +92,7 @@ def load(
         MemoryLimitError: the models do not fit into memory.
     """
     specs: Any = draft  # checked by the configuration
-    config = EngineConfig(draft=specs, threads=threads, context=context, draft_tokens=draft_tokens)
+    config = EngineConfig(draft=specs, threads=threads, context=context, draft_tokens=draft_tokens, profile=profile)
     parts = open_parts(model, config)
     with ExitStack() as on_failure:
         on_failure.callback(parts.close)
@@ -97,7 +104,8 @@ def load(
 def open_parts(model: str | Path, config: EngineConfig) -> Parts:
     """Load models and drafters. `model` and errors as for `load`."""
     with ExitStack() as on_failure:
-        target = NativeModel.load(resolve(model), config.threads)
+        path = resolve(model)
+        target = NativeModel.load(path, config.threads)
         on_failure.callback(target.close)
         tokenizer = Tokenizer.from_metadata(target.metadata)
         context_length = _context_length(config.context, target.config.context_length)
@@ -109,8 +117,9 @@ def open_parts(model: str | Path, config: EngineConfig) -> Parts:
         for drafter in drafters:
             on_failure.callback(drafter.close)
         template = ChatTemplate.from_metadata(target.metadata, tokenizer)
+        profile = Profile.of(path, isa=target.isa, threads=target.threads) if config.profile else None
         on_failure.pop_all()
-        return Parts(target, tokenizer, template, drafters, context_length)
+        return Parts(target, tokenizer, template, drafters, context_length, profile)
 
 
 def _open_draft_model(

@@ -1,0 +1,103 @@
+"""From what was measured and learnt of a model on this machine to the drafting plan of each request."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from borrador.draft.protocol import Drafter
+from borrador.engine.candidates import Load, PassCost
+from borrador.engine.controller import Controller, FixedLength
+from borrador.engine.costs import RowCosts, measure_level, measure_row_costs
+from borrador.engine.drafting import Knowledge
+from borrador.engine.profile import Profile
+from borrador.engine.proposer import DraftPlan
+from borrador.models.target import Target
+
+_SAVED_EVERY_S = 60.0
+
+
+class Planner:
+    """Measures the costs of passes and drafters, unless a profile knows them, and opens plans.
+
+    Args:
+        target: an empty sequence; it is left empty.
+        drafters: in order of preference.
+        draft_tokens: tokens drafted each round; None lets costs decide, which are then measured here.
+        profile: knows costs and drafters from earlier, and is told what is learnt; None is for neither.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        drafters: Mapping[str, Drafter],
+        *,
+        draft_tokens: int | None = None,
+        profile: Profile | None = None,
+    ) -> None:
+        self._names = tuple(drafters)
+        self._draft_tokens = draft_tokens or 0
+        self._profile = profile
+        self._costs: RowCosts | None = None
+        self._controller: Controller | None = None
+        self._saved = time.monotonic()
+        if draft_tokens is None and drafters:
+            stored = profile.read() if profile is not None else {}
+            self._costs = _stored_costs(stored, target) or measure_row_costs(target)
+            self._controller = _controller(self._costs, drafters, stored.get("drafters"))
+
+    @property
+    def pass_s(self) -> PassCost | None:
+        """T(m); None where it is not needed."""
+        return self._costs
+
+    def open(self, draft_tokens: int | None = None) -> DraftPlan:
+        """The plan of a request.
+
+        Args:
+            draft_tokens: tokens drafted each round of this request; None is as for all.
+        """
+        if draft_tokens is None and self._controller is not None:
+            return self._controller.open()
+        return FixedLength(self._names, self._draft_tokens if draft_tokens is None else draft_tokens)
+
+    def observe_pass(self, rows: int, seconds: float, load: Load) -> None:
+        """Learn what a pass of decoding really took."""
+        if self._costs is not None:
+            self._costs.observe(rows, seconds, load)
+
+    def save(self, *, now: bool = True) -> None:
+        """Keep what was learnt for the next start; without `now`, if that is long ago."""
+        if self._profile is None or self._costs is None or self._controller is None:
+            return
+        if now or time.monotonic() - self._saved > _SAVED_EVERY_S:
+            drafters = {**_mapping(self._profile.read().get("drafters")), **self._controller.as_json()}
+            self._profile.write({"costs": self._costs.as_json(), "drafters": drafters})
+            self._saved = time.monotonic()
+
+
+def _stored_costs(stored: Mapping[str, Any], target: Target) -> RowCosts | None:
+    """The costs known, at the speed that memory has now."""
+    try:
+        costs = RowCosts.from_json(stored["costs"])
+    except (ValueError, KeyError, TypeError):
+        return None
+    costs.scale(measure_level(target))
+    return costs
+
+
+def _controller(costs: RowCosts, drafters: Mapping[str, Drafter], stored: Any) -> Controller:
+    known = _mapping(stored)
+    return Controller(costs, {name: _knowledge(known.get(name)) or each.price() for name, each in drafters.items()})
+
+
+def _knowledge(stored: Any) -> Knowledge | None:
+    try:
+        return Knowledge.from_json(stored)
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _mapping(stored: Any) -> Mapping[str, Any]:
+    return stored if isinstance(stored, dict) else {}
