@@ -18,8 +18,9 @@ from borrador.sampling.shaping import History, Shaper, first_of, probability_of_
 from borrador.types import Draft, Float32Array
 
 _READING_ROWS = 32
-_ROWS_AT_ONCE = (4, 3, 2)  # of a pass with a hint
-_LITTLE_MORE = 1.15  # what a pass with a hint may cost of one without
+_FEW_ROWS = 4  # a pass with a hint has no more
+_FOLLOW_HINTS = 0.1
+_TRUSTED_FIRST = 0.5
 
 Choose = Callable[[int, GrowingDraft], tuple[int, float]]
 
@@ -53,7 +54,7 @@ class ModelDrafter:
         self.context_length = context_length
         self.end_ids = end_ids
         self.shortlist = shortlist
-        self.rows_at_once = _ROWS_AT_ONCE[0]
+        self.few_rows: Sequence[float] = (1.0,) * _FEW_ROWS  # what passes over 1, 2, ... rows cost, in the first's time
         self._idle: list[CachedSequence] = []
 
     def open(self, shaper: Shaper, /, noise: Noise | None = None) -> ModelDraftSession:
@@ -62,24 +63,21 @@ class ModelDrafter:
 
     def price(self) -> Price:
         """Times passes over one row, a few and many on an empty sequence: of each kind the fastest, since other
-        programs can only add time. From it follows how many rows a pass with a hint has."""
+        programs can only add time. How long a hint may be depends on them too."""
         sequence = self._take()
         sequence.resume((0,))
         many = min(_READING_ROWS, sequence.target.context_length)
         token_s = _fastest_pass(sequence.target, Rows.chain((0,)), repeats=6)
         reading_s = _fastest_pass(sequence.target, Rows.chain((0,) * many, logits_from=many), repeats=2)
-        self.rows_at_once = next((rows for rows in _ROWS_AT_ONCE if self._is_cheap(sequence, rows, token_s)), 1)
+        self.few_rows = self._cost_of_few(sequence, token_s)
         sequence.settle(())
         self.give_back(sequence)
         return Price(token_s, reading_s / many)
 
-    @staticmethod
-    def _is_cheap(sequence: CachedSequence, rows: int, token_s: float) -> bool:
-        """A pass over so many rows costs little more than one over one."""
-        target = sequence.target
-        if rows > target.context_length:
-            return False
-        return _fastest_pass(target, Rows.chain((0,) * rows), repeats=3) <= _LITTLE_MORE * token_s
+    def _cost_of_few(self, sequence: CachedSequence, token_s: float) -> Sequence[float]:
+        sizes = range(2, min(_FEW_ROWS, sequence.target.context_length) + 1)
+        passes = (_fastest_pass(sequence.target, Rows.chain((0,) * rows), repeats=3) for rows in sizes)
+        return 1.0, *(max(1.0, pass_s / token_s) for pass_s in passes)
 
     def close(self) -> None:
         self._idle.clear()
@@ -121,6 +119,7 @@ class ModelDraftSession:
         self._noise = noise or FreshNoise()
         self._shortlist = None if drafter.shortlist is None else drafter.shortlist.open(sequence.target)
         self._hints: Sequence[Hint] = ()
+        self._trust = _TRUSTED_FIRST  # share of hints whose first token holds
         self._cached = sequence.tokens
         self._agreed = 0
         self._laws = np.empty((0, drafter.vocabulary_size), np.float32)
@@ -139,7 +138,7 @@ class ModelDraftSession:
         unread = self._catch_up(context)
         draft = GrowingDraft(context, budget, go_on, self._ends, None if self._shaper.chooses else self._laws)
         while not draft.ended:
-            unread = self._step(draft, unread, self._hint(draft, self._drafter.rows_at_once - len(unread)))
+            unread = self._step(draft, unread, self._hint(draft))
         return draft.finish(self._drafter.name)
 
     def unread(self, context: Sequence[int]) -> int:
@@ -172,9 +171,9 @@ class ModelDraftSession:
         self._agreed = start + common_prefix(self._cached[start:], context[start : len(context) - 1])
         return self._agreed
 
-    def _hint(self, draft: GrowingDraft, count: int) -> Sequence[int]:
-        """What may come next, at most so many tokens, each known to the draft model and with room for another."""
-        count = min(count, draft.room - 1)
+    def _hint(self, draft: GrowingDraft) -> Sequence[int]:
+        """What may come next, each token known to the draft model and with room for another."""
+        count = min(_FEW_ROWS - 1, draft.room - 1)
         if count < 1:
             return ()
         context, path = draft.history.context, draft.tokens
@@ -189,11 +188,14 @@ class ModelDraftSession:
         Returns:
             The tokens that are unread now; nothing where the draft has ended.
         """
+        first, hint = hint[:1], hint[: hint_length(self._drafter.few_rows, len(unread), self._trust)]
         choose = self._evaluate(unread, hint)
         held, left = 0, list[int]()
         try:
             for row in range(len(hint) + 1):
                 token, belief = choose(row, draft)
+                if row == 0 and first:
+                    self._trust += _FOLLOW_HINTS * ((token == first[0]) - self._trust)
                 draft.add(token, belief)
                 forced = draft.add_certain(self._shaper.forced(draft.history, draft.room)) if draft.room else []
                 holds = row < len(hint) and hint[row] == token
@@ -231,6 +233,19 @@ class ModelDraftSession:
     def _ends(self, history: History) -> bool:
         """Nothing is worth drafting after these tokens."""
         return history.path[-1] in self._drafter.end_ids or self._shaper.is_complete(history)
+
+
+def hint_length(few_rows: Sequence[float], unread: int, trust: float) -> int:
+    """How long a hint should be, for the most tokens in the time.
+
+    Args:
+        few_rows: what passes over 1, 2, ... rows cost; longer ones are not made longer still by a hint.
+        unread: rows of the pass without a hint.
+        trust: the probability that a hinted token holds.
+    """
+    lengths = range(max(len(few_rows) - unread, 0) + 1)
+    tokens = [sum(trust**index for index in range(length + 1)) for length in lengths]
+    return max(lengths, key=lambda length: tokens[length] / few_rows[min(unread + length, len(few_rows)) - 1])
 
 
 def _fastest_pass(target: Target, rows: Rows, repeats: int) -> float:
