@@ -40,6 +40,7 @@ def test_a_file_with_a_comma_in_its_name_is_one_drafter(tmp_path: Path) -> None:
         ({"context": 1}, "context must be from 2 to 16777216, got 1"),
         ({"draft_tokens": 65}, "draft_tokens must be from 0 to 64, got 65"),
         ({"draft_tokens": -1}, "draft_tokens must be from 0 to 64, got -1"),
+        ({"draft_shortlist": -1}, "draft_shortlist must be from 0 to 16777216, got -1"),
         ({"draft": ()}, "at least one drafter"),
         ({"draft": ("lookup,",)}, "at least one drafter"),
         ({"draft": 5}, "draft must be a name or a list of names, got 5"),

@@ -7,7 +7,7 @@ from tests.cli.conftest import Borrador
 
 from borrador import __version__
 
-ENGINE_OPTIONS = {"-m", "--model", "-d", "--draft", "--draft-tokens", "--threads", "--context"}
+ENGINE_OPTIONS = {"-m", "--model", "-d", "--draft", "--draft-tokens", "--draft-shortlist", "--threads", "--context"}
 OPTIONS = {
     (): {"-V", "--version"},
     ("run",): ENGINE_OPTIONS

@@ -84,3 +84,22 @@ def test_a_context_beyond_the_models_own_is_refused(target: Path) -> None:
         load(target, "none", context=limit + 1)
     with load(target, "none", context=limit - 1) as llm:
         assert llm.context_length == limit - 1
+
+
+@pytest.mark.parametrize(
+    "params", [SamplingParams(max_tokens=30), SamplingParams(max_tokens=30, temperature=1, seed=5)]
+)
+def test_a_shortlist_changes_what_is_proposed_and_never_the_answer(target: Path, params: SamplingParams) -> None:
+    accepted = []
+    for size in (0, 40, 318, 10**6):
+        with load(target, str(target), draft_tokens=4, draft_shortlist=size, threads=1) as llm:
+            plain, drafted = llm.generate("abc", params, speculate=False), llm.generate("abc", params)
+        assert drafted.token_ids == plain.token_ids
+        accepted.append(drafted.stats.acceptance)
+    assert accepted[0] == accepted[3] == 1.0
+    assert accepted[1] < 1.0
+
+
+def test_a_shortlist_without_a_draft_model_is_refused(target: Path) -> None:
+    with pytest.raises(UsageError, match="draft_shortlist needs a draft model, got 40 and lookup"):
+        load(target, "lookup", draft_shortlist=40)

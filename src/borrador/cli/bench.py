@@ -36,6 +36,7 @@ def bench(
     ] = None,
     max_tokens: opt.MaxTokensOption = 128,
     draft_tokens: opt.DraftTokensOption = opt.ENGINE.draft_tokens,
+    draft_shortlist: opt.DraftShortlistOption = opt.ENGINE.draft_shortlist,
     threads: opt.ThreadsOption = opt.ENGINE.threads,
     context: opt.ContextOption = opt.ENGINE.context,
     profile: opt.ProfileOption = opt.ENGINE.profile,
@@ -54,7 +55,7 @@ def bench(
             f"--max-tokens must be at least 2 to measure decoding, got {max_tokens}",
             "An answer's first token comes out of the prompt's own pass.",
         )
-    config = opt.engine_config(draft, threads, context, draft_tokens, profile=profile)
+    config = opt.engine_config(draft, threads, context, draft_tokens, draft_shortlist, profile=profile)
     chosen = load_prompts(prompts or DEFAULT_PROMPTS, per_task)
     output = standard_output()
     with open_llm(model, config, quiet=quiet) as llm:

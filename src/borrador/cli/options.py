@@ -45,6 +45,15 @@ def at_least(low: int) -> Callable[[str | int], int]:
     return parse
 
 
+def parse_shortlist(text: str | int) -> int | None:
+    """How many tokens: 0 for all of them (`off`), None for what the draft model's weights say (`auto`)."""
+    named = {"auto": None, "off": 0}
+    try:
+        return named[text] if isinstance(text, str) and text in named else parse_count(text)
+    except typer.BadParameter:
+        raise typer.BadParameter(f"{text!r:.40} is not a whole number, auto or off") from None
+
+
 def parse_number(text: str | float) -> float:
     try:
         return float(text)
@@ -79,6 +88,15 @@ DraftTokensOption = Annotated[
         metavar="N",
         parser=parse_integer,
         help="Tokens drafted each round.  [default: from measured costs]",
+    ),
+]
+DraftShortlistOption = Annotated[
+    int | None,
+    typer.Option(
+        "--draft-shortlist",
+        metavar="N|auto|off",
+        parser=parse_shortlist,
+        help="A draft model proposes N frequent tokens and the text's own; off: any.  [default: 32k where that pays]",
     ),
 ]
 ThreadsOption = Annotated[
@@ -174,6 +192,7 @@ def engine_config(
     threads: int | None,
     context: int | None,
     draft_tokens: int | None,
+    draft_shortlist: int | None = None,
     *,
     profile: bool = False,
 ) -> EngineConfig:
@@ -187,6 +206,7 @@ def engine_config(
         threads=threads,
         context=context,
         draft_tokens=draft_tokens,
+        draft_shortlist=draft_shortlist,
         profile=profile,
     )
     if draft_tokens and config.draft == ("none",):

@@ -31,6 +31,7 @@ def run(
     model: opt.ModelOption = opt.MODEL,
     draft: opt.DraftOption = None,
     draft_tokens: opt.DraftTokensOption = opt.ENGINE.draft_tokens,
+    draft_shortlist: opt.DraftShortlistOption = opt.ENGINE.draft_shortlist,
     max_tokens: opt.MaxTokensOption = opt.SAMPLING.max_tokens,
     system: Annotated[str | None, typer.Option("-s", "--system", metavar="TEXT", help="System message.")] = None,
     raw: Annotated[bool, typer.Option("--raw", help="Continue the text as it stands, without chat template.")] = False,
@@ -97,7 +98,7 @@ def run(
         grammar=read_shape("--grammar", grammar),
     )
     require_enforceable(params)
-    config = opt.engine_config(draft, threads, context, draft_tokens, profile=profile)
+    config = opt.engine_config(draft, threads, context, draft_tokens, draft_shortlist, profile=profile)
     _require_agreement(raw=raw, system=system, logprobs=logprobs, json=json)
     answers = [params.for_completion(index) for index in range(_count_answers(n, params))]
     standard_output()
@@ -143,7 +144,15 @@ def open_llm(model: str, config: EngineConfig, *, quiet: bool) -> LLM:
     from borrador.engine.loading import load
 
     find_models(model, config, quiet=quiet)
-    return load(model, config.draft, threads=config.threads, context=config.context, draft_tokens=config.draft_tokens)
+    return load(
+        model,
+        config.draft,
+        threads=config.threads,
+        context=config.context,
+        draft_tokens=config.draft_tokens,
+        draft_shortlist=config.draft_shortlist,
+        profile=config.profile,
+    )
 
 
 def _announce_lenience(lenience: float) -> None:
