@@ -9,7 +9,8 @@ import pytest
 from tests.grammar.shapes import open_matcher
 from tests.scripted import VOCABULARY
 
-from borrador.draft.model import ModelDrafter, ModelDraftSession, hint_length
+from borrador.draft.few_rows import FewRows
+from borrador.draft.model import ModelDrafter, ModelDraftSession
 from borrador.draft.protocol import GoOn, Hint, HintTaker
 from borrador.draft.shortlist import Shortlist
 from borrador.models.scripted import ScriptedModel, ScriptedTarget
@@ -49,9 +50,22 @@ HINTS: dict[str, Hint] = {
 }
 
 
+class Steady(FewRows):
+    """Passes that cost what they are said to."""
+
+    def __init__(self, seconds: Sequence[float]) -> None:
+        super().__init__()
+        for rows, cost in enumerate(seconds, 1):
+            super().observe(rows, cost)
+
+    def observe(self, rows: int, seconds: float) -> None:
+        pass
+
+
 def open_session(params: SamplingParams, *hints: Hint, regex: str = "", short: bool = False) -> ModelDraftSession:
     shortlist = Shortlist(MODEL, range(0, SIZE, 2)) if short else None
     drafter = ModelDrafter("small", MODEL, context_length=60, vocabulary_size=SIZE, shortlist=shortlist)
+    drafter.few_rows = Steady((1.0, 1.0, 1.0, 1.0))
     masks = open_matcher(SamplingParams(regex=regex), start=2) if regex else None
     session = drafter.open(Shaper(params, masks=masks), FreshNoise(np.random.default_rng(8)))
     session.use_hints(hints)
@@ -137,37 +151,9 @@ def test_accepted_tokens_that_a_hint_evaluated_are_not_evaluated_again() -> None
     assert passes(session) == [4, 2]  # the third token, which no pass evaluated, and the target's own
 
 
-@pytest.mark.parametrize(
-    ("few_rows", "unread", "trust", "length"),
-    [
-        ((1.0, 1.0, 1.0, 1.0), 1, 0.1, 3),
-        ((1.0, 1.0, 1.0, 1.0), 2, 0.9, 2),
-        ((1.0, 1.0, 1.0, 1.0), 9, 0.9, 0),
-        ((1.0, 1.1, 1.2, 1.3), 1, 0.9, 3),  # 3.44 tokens for 1.3
-        ((1.0, 1.1, 1.2, 1.3), 1, 0.5, 2),  # 1.75 / 1.2 = 1.458, 1.875 / 1.3 = 1.442, 1.5 / 1.1 = 1.364
-        ((1.0, 1.1, 1.2, 1.3), 1, 0.05, 0),
-        ((1.0, 2.0, 3.0, 4.0), 1, 0.99, 0),
-        ((1.0, 2.0, 2.1), 2, 0.99, 1),
-    ],
-)
-def test_a_hint_is_as_long_as_pays(few_rows: tuple[float, ...], unread: int, trust: float, length: int) -> None:
-    assert hint_length(few_rows, unread, trust) == length
-
-
-def test_passes_with_hints_are_as_long_as_their_measured_cost_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    cost = {1: 1.0, 2: 1.05, 3: 1.1, 4: 9.0, 32: 4.0}
-    monkeypatch.setattr("borrador.draft.model._fastest_pass", lambda target, rows, repeats: cost[len(rows.tokens)])
-    drafter = ModelDrafter("small", MODEL, context_length=60, vocabulary_size=SIZE)
-    assert drafter.price().token_s == 1.0
-    session = drafter.open(Shaper(SamplingParams()))
-    session.use_hints((known,))
-    session.propose([1], 10)
-    assert passes(session) == [3, 3, 3, 1]
-
-
 def test_hints_that_never_hold_are_evaluated_no_more_and_are_again_when_they_hold() -> None:
     drafter = ModelDrafter("small", MODEL, context_length=400, vocabulary_size=SIZE)
-    drafter.few_rows = (1.0, 1.2, 1.4, 1.6)
+    drafter.few_rows = Steady((1.0, 1.2, 1.4, 1.6))
     session = drafter.open(Shaper(SamplingParams()))
     session.use_hints((lambda context, path, count: (_other(known(context, path, 1)[0]),),))
     session.propose([1], 40)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from borrador.draft.few_rows import FEW_ROWS, FewRows
 from borrador.draft.growing import GrowingDraft, room_for_laws
 from borrador.draft.protocol import GoOn, Hint, Price, always, believed
 from borrador.draft.shortlist import Shortlist
@@ -18,7 +19,6 @@ from borrador.sampling.shaping import History, Shaper, first_of, probability_of_
 from borrador.types import Draft, Float32Array
 
 _READING_ROWS = 32
-_FEW_ROWS = 4  # a pass with a hint has no more
 _FOLLOW_HINTS = 0.1
 _TRUSTED_FIRST = 0.5
 
@@ -54,7 +54,7 @@ class ModelDrafter:
         self.context_length = context_length
         self.end_ids = end_ids
         self.shortlist = shortlist
-        self.few_rows: Sequence[float] = (1.0,) * _FEW_ROWS  # what passes over 1, 2, ... rows cost, in the first's time
+        self.few_rows = FewRows()
         self._idle: list[CachedSequence] = []
 
     def open(self, shaper: Shaper, /, noise: Noise | None = None) -> ModelDraftSession:
@@ -69,15 +69,12 @@ class ModelDrafter:
         many = min(_READING_ROWS, sequence.target.context_length)
         token_s = _fastest_pass(sequence.target, Rows.chain((0,)), repeats=6)
         reading_s = _fastest_pass(sequence.target, Rows.chain((0,) * many, logits_from=many), repeats=2)
-        self.few_rows = self._cost_of_few(sequence, token_s)
+        self.few_rows.observe(1, token_s)
+        for rows in range(2, min(FEW_ROWS, sequence.target.context_length) + 1):
+            self.few_rows.observe(rows, _fastest_pass(sequence.target, Rows.chain((0,) * rows), repeats=3))
         sequence.settle(())
         self.give_back(sequence)
         return Price(token_s, reading_s / many)
-
-    def _cost_of_few(self, sequence: CachedSequence, token_s: float) -> Sequence[float]:
-        sizes = range(2, min(_FEW_ROWS, sequence.target.context_length) + 1)
-        passes = (_fastest_pass(sequence.target, Rows.chain((0,) * rows), repeats=3) for rows in sizes)
-        return 1.0, *(max(1.0, pass_s / token_s) for pass_s in passes)
 
     def close(self) -> None:
         self._idle.clear()
@@ -173,7 +170,7 @@ class ModelDraftSession:
 
     def _hint(self, draft: GrowingDraft) -> Sequence[int]:
         """What may come next, each token known to the draft model and with room for another."""
-        count = min(_FEW_ROWS - 1, draft.room - 1)
+        count = min(FEW_ROWS - 1, draft.room - 1)
         if count < 1:
             return ()
         context, path = draft.history.context, draft.tokens
@@ -188,8 +185,10 @@ class ModelDraftSession:
         Returns:
             The tokens that are unread now; nothing where the draft has ended.
         """
-        first, hint = hint[:1], hint[: hint_length(self._drafter.few_rows, len(unread), self._trust)]
+        first, hint = hint[:1], hint[: self._drafter.few_rows.hint_length(len(unread), self._trust)]
+        start = time.perf_counter()
         choose = self._evaluate(unread, hint)
+        self._drafter.few_rows.observe(len(unread) + len(hint), time.perf_counter() - start)
         held, left = 0, list[int]()
         try:
             for row in range(len(hint) + 1):
@@ -233,19 +232,6 @@ class ModelDraftSession:
     def _ends(self, history: History) -> bool:
         """Nothing is worth drafting after these tokens."""
         return history.path[-1] in self._drafter.end_ids or self._shaper.is_complete(history)
-
-
-def hint_length(few_rows: Sequence[float], unread: int, trust: float) -> int:
-    """How long a hint should be, for the most tokens in the time.
-
-    Args:
-        few_rows: what passes over 1, 2, ... rows cost; longer ones are not made longer still by a hint.
-        unread: rows of the pass without a hint.
-        trust: the probability that a hinted token holds.
-    """
-    lengths = range(max(len(few_rows) - unread, 0) + 1)
-    tokens = [sum(trust**index for index in range(length + 1)) for length in lengths]
-    return max(lengths, key=lambda length: tokens[length] / few_rows[min(unread + length, len(few_rows)) - 1])
 
 
 def _fastest_pass(target: Target, rows: Rows, repeats: int) -> float:
