@@ -25,8 +25,8 @@ class EngineConfig:
     """What `borrador.load` can be told; checked when built.
 
     Args:
-        draft: drafters to use: `none`, `lookup`, `auto`, or a model's name or path; a comma list counts as several,
-            unless it is the path of a file.
+        draft: drafters to use: `none`, `lookup`, `recycle`, `auto`, or a model's name or path; a comma list counts as
+            several, unless it is the path of a file.
         threads: threads for the matrix work; None takes the cores this process may use.
         context: the most tokens of prompt and answer together; None takes the model's own limit, at most 4096.
         draft_tokens: the number of tokens drafted each round, from 0 to 64; None lets measured costs decide.

@@ -11,10 +11,11 @@ from borrador.errors import ModelError, UsageError
     ("specs", "expanded"),
     [
         (["none"], ()),
-        (["auto"], ("lookup",)),
+        (["auto"], ("lookup", "recycle")),
         (["lookup"], ("lookup",)),
-        (["small.gguf", "auto"], ("lookup", "small.gguf")),
-        (["auto", "small.gguf", "lookup", "small.gguf"], ("lookup", "small.gguf")),
+        (["recycle"], ("recycle",)),
+        (["small.gguf", "auto"], ("lookup", "recycle", "small.gguf")),
+        (["auto", "small.gguf", "lookup", "small.gguf"], ("lookup", "recycle", "small.gguf")),
         (["small.gguf"], ("small.gguf",)),
     ],
 )

@@ -14,6 +14,7 @@ from borrador.draft import model as model_drafting
 from borrador.draft.lookup import LookupDrafter
 from borrador.draft.model import ModelDrafter, ModelDraftSession
 from borrador.draft.protocol import Drafter, GoOn, always
+from borrador.draft.recycle import RecycleDrafter
 from borrador.draft.shortlist import Shortlist
 from borrador.models.scripted import ScriptedModel
 from borrador.sampling import acceptance, rules
@@ -92,6 +93,7 @@ DRAFTERS: dict[str, Callable[[], Drafter]] = {
     "end first": lambda: OracleDrafter(lambda context: [END, *likeliest(context)]),
     "over-long": lambda: OracleDrafter(lambda context: likeliest(context) * 9, obedient=False),
     "lookup": LookupDrafter,
+    "recycle": RecycleDrafter,
     "model": lambda: ModelDrafter("model", SMALL, context_length=64, vocabulary_size=VOCABULARY),
     "shortlist": lambda: ModelDrafter(
         "short", SMALL, context_length=64, vocabulary_size=VOCABULARY, shortlist=Shortlist(SMALL, [0, 1, 4, 7, 9])

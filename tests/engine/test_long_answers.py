@@ -16,6 +16,7 @@ from borrador.config import EngineConfig
 from borrador.draft.lookup import LookupDrafter
 from borrador.draft.model import ModelDrafter
 from borrador.draft.protocol import Drafter, GoOn, Price, always
+from borrador.draft.recycle import RecycleDrafter
 from borrador.engine.llm import LLM
 from borrador.engine.loading import Parts, open_parts
 from borrador.models.native import NativeModel
@@ -171,6 +172,7 @@ def test_a_hundred_prompts_have_equal_answers_with_any_drafter(model_path: Calla
         plain = make_llm(parts, None, 0)
         drafting = {
             "lookup": make_llm(parts, LookupDrafter(), 4),
+            "recycle": make_llm(parts, RecycleDrafter(), 8),
             "small": make_llm(parts, small_drafter(parts, model), 4),
             "trees": make_llm(parts, LookupTrees(), 12),
         }

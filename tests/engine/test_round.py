@@ -13,6 +13,7 @@ from tests.scripted import END, VOCABULARY, OracleDrafter, ids, knows, letter_to
 from borrador.draft.lookup import LookupDrafter
 from borrador.draft.model import ModelDrafter
 from borrador.draft.protocol import Drafter, DraftSession, GoOn, always
+from borrador.draft.recycle import RecycleDrafter
 from borrador.engine.answer import Answer
 from borrador.engine.controller import FixedLength
 from borrador.engine.proposer import Proposer
@@ -105,6 +106,7 @@ def drafters_for(answer: Sequence[int]) -> dict[str, Drafter]:
         "over-long": OracleDrafter(lambda context: [*right(context), *range(VOCABULARY)] * 3, obedient=False),
         "nonsense": OracleDrafter(lambda context: [*right(context)[:1], -1, VOCABULARY, 2**40], obedient=False),
         "lookup": LookupDrafter(),
+        "recycle": RecycleDrafter(),
         "model": ModelDrafter(
             "model", ScriptedModel(VOCABULARY, seed=1, memory=2), context_length=200, vocabulary_size=VOCABULARY
         ),

@@ -16,6 +16,7 @@ from tests.text.vocabularies import byte_level
 from borrador.draft.lookup import LookupDrafter
 from borrador.draft.model import ModelDrafter
 from borrador.draft.protocol import Drafter, GoOn, always
+from borrador.draft.recycle import RecycleDrafter
 from borrador.engine.llm import LLM
 from borrador.errors import UsageError
 from borrador.models.scripted import ScriptedModel, ScriptedTarget
@@ -82,6 +83,7 @@ def drafters(right: Continuation) -> dict[str, Drafter]:
         "over-long": OracleDrafter(lambda context: [*right(context), END, 3, 99] * 2, obedient=False),
         "tree": TreeDrafter(right),
         "lookup": LookupDrafter(),
+        "recycle": RecycleDrafter(),
         "model": small_model("model", 5),
         "same model": small_model("same model", 1),
     }

@@ -5,6 +5,8 @@ from tests.scripted import END, VOCABULARY, JoinedMessages, ids, letter_tokenize
 from tests.verify.scripted import CONTEXT, right_model
 
 from borrador.draft.lookup import LookupDrafter
+from borrador.draft.protocol import Drafter
+from borrador.draft.recycle import RecycleDrafter
 from borrador.engine.llm import LLM
 from borrador.models.scripted import ScriptedModel
 from borrador.models.target import Rows
@@ -16,7 +18,8 @@ PROMPT = "abcabcab"
 
 def watched_llm(model: ScriptedModel, draft_tokens: int = 4) -> tuple[WatchedModel, LLM]:
     watched = WatchedModel(model)
-    drafters = [LookupDrafter()]
+    # the second asks for more of a pass than plain decoding does
+    drafters: list[Drafter] = [LookupDrafter(), RecycleDrafter()]
     template = JoinedMessages()
     return watched, LLM(
         watched, letter_tokenizer(), template, drafters, context_length=CONTEXT, draft_tokens=draft_tokens

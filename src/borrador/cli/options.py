@@ -78,7 +78,7 @@ DraftOption = Annotated[
         "-d",
         "--draft",
         metavar="DRAFT",
-        help="Drafter: none, lookup, a MODEL, or auto. Repeat it or separate with commas.  [default: auto]",
+        help="Drafter: none, lookup, recycle, a MODEL, or auto. Repeat it or separate with commas.  [default: auto]",
     ),
 ]
 DraftTokensOption = Annotated[

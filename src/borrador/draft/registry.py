@@ -7,10 +7,11 @@ from contextlib import ExitStack
 
 from borrador.draft.lookup import LookupDrafter
 from borrador.draft.protocol import Drafter
+from borrador.draft.recycle import RecycleDrafter
 from borrador.errors import UsageError
 
-# Drafters that need nothing but the context; `auto` takes them all.
-BUILT_IN: Mapping[str, Callable[[], Drafter]] = {"lookup": LookupDrafter}
+# Drafters that need no second model; `auto` takes them all.
+BUILT_IN: Mapping[str, Callable[[], Drafter]] = {"lookup": LookupDrafter, "recycle": RecycleDrafter}
 
 OpenModelDrafter = Callable[[str], Drafter]
 

@@ -77,8 +77,8 @@ def load(
 
     Args:
         model: a catalogue name, `hf:OWNER/REPO/FILE.gguf`, or a path.
-        draft: `none`, `lookup`, a smaller model, or `auto`, which is whatever is available; a list of them, or a comma
-            list, counts as several.
+        draft: `none`, `lookup`, `recycle`, a smaller model, or `auto`, which is whatever is available; a list of them,
+            or a comma list, counts as several.
         threads: threads for the matrix work; None takes the cores this process may use.
         context: the most tokens of prompt and answer together; None takes the model's own limit, at most 4096.
         draft_tokens: tokens drafted each round, from 0 to 64; None lets measured costs decide.
