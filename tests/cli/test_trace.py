@@ -110,8 +110,8 @@ def test_reasons_name_every_drafter_what_was_expected_and_what_was_chosen() -> N
         ),
     )
     assert describe_reason(ROUNDS[1], reason).plain == (
-        "round   2  why: lookup proposed 3, 1.4 expected; recycle proposed nothing; small not asked (1.31x, 2.73x without "
-        "it); so verify 4, 1.9 expected, 33.1 ms for 31.2: 2.73x"
+        "round   2  why: lookup proposed 3, 1.4 expected; recycle proposed nothing; small not asked (1.31x, 2.73x "
+        "without it); so verify 4, 1.9 expected, 33.1 ms for 31.2: 2.73x"
     )
     assert describe_reason(ROUNDS[0], reason).plain.endswith("; so nothing, 31.2 ms")
 
