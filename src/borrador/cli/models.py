@@ -13,6 +13,7 @@ from borrador.cli.model_card import describe_file, readable
 from borrador.cli.output import error_console, make_console, make_table, print_json, print_table, standard_output
 from borrador.cli.progress import FetchProgress
 from borrador.config import EngineConfig
+from borrador.draft.plugin import find_plugins
 from borrador.draft.registry import BUILT_IN, expand_specs
 from borrador.errors import ModelError
 from borrador.models import download
@@ -36,7 +37,9 @@ def find_model(name: str, *, quiet: bool) -> Path:
 
 def find_models(model: str, config: EngineConfig, *, quiet: bool) -> None:
     """Fetch what is missing of a target and its draft models. Errors as for `find_model`."""
-    for name in (model, *(name for name in expand_specs(config.draft) if name not in BUILT_IN)):
+    plugins = find_plugins()
+    drafts = (name for name in expand_specs(config.draft) if name not in BUILT_IN and name not in plugins)
+    for name in (model, *drafts):
         find_model(name, quiet=quiet)
 
 

@@ -13,14 +13,14 @@ from borrador.errors import UsageError
 # Drafters that need no second model; `auto` takes them all.
 BUILT_IN: Mapping[str, Callable[[], Drafter]] = {"lookup": LookupDrafter, "recycle": RecycleDrafter}
 
-OpenModelDrafter = Callable[[str], Drafter]
+OpenDrafter = Callable[[str], Drafter]
 
 
 def expand_specs(specs: Iterable[str]) -> tuple[str, ...]:
-    """Resolve `auto` and `none`, and drop repetitions; what is left are built-in drafters and models.
+    """Resolve `auto` and `none`, and drop repetitions; what is left are built-in drafters, plug-ins and models.
 
     Args:
-        specs: `none`, `auto`, a built-in drafter, or a model's name or path.
+        specs: `none`, `auto`, a built-in drafter, a plug-in, or a model's name or path.
 
     Raises:
         UsageError: `none` stands beside other drafters.
@@ -36,21 +36,21 @@ def expand_specs(specs: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*built_in, *expanded]))
 
 
-def open_drafters(specs: Iterable[str], open_model: OpenModelDrafter) -> Sequence[Drafter]:
+def open_drafters(specs: Iterable[str], open_other: OpenDrafter) -> Sequence[Drafter]:
     """Open the drafters that `specs` name, built-in ones first; none of them stays open where one fails.
 
     Args:
         specs: as for `expand_specs`.
-        open_model: opens a draft model by name or path.
+        open_other: opens a plug-in by its name, or a draft model by name or path.
 
     Raises:
-        UsageError: `none` stands beside other drafters.
+        UsageError: `none` stands beside other drafters, or a plug-in cannot be made.
         ModelError: a draft model is missing, damaged, or has another vocabulary.
     """
     with ExitStack() as opened:
         drafters: list[Drafter] = []
         for name in expand_specs(specs):
-            drafters.append(BUILT_IN[name]() if name in BUILT_IN else open_model(name))
+            drafters.append(BUILT_IN[name]() if name in BUILT_IN else open_other(name))
             opened.callback(drafters[-1].close)
         opened.pop_all()
         return drafters

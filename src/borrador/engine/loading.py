@@ -10,6 +10,7 @@ from typing import Any
 
 from borrador.config import DEFAULT_CONTEXT, EngineConfig
 from borrador.draft.model import ModelDrafter
+from borrador.draft.plugin import DrafterContext, PluginDrafter, find_plugins
 from borrador.draft.protocol import Drafter
 from borrador.draft.registry import open_drafters
 from borrador.draft.shortlist import Shortlist, automatic_size, frequent_tokens
@@ -77,8 +78,8 @@ def load(
 
     Args:
         model: a catalogue name, `hf:OWNER/REPO/FILE.gguf`, or a path.
-        draft: `none`, `lookup`, `recycle`, a smaller model, or `auto`, which is whatever is available; a list of them,
-            or a comma list, counts as several.
+        draft: `none`, `lookup`, `recycle`, a plug-in, a smaller model, or `auto`, which is whatever is available; a
+            list of them, or a comma list, counts as several.
         threads: threads for the matrix work; None takes the cores this process may use.
         context: the most tokens of prompt and answer together; None takes the model's own limit, at most 4096.
         draft_tokens: tokens drafted each round, from 0 to 64; None lets measured costs decide.
@@ -121,10 +122,14 @@ def open_parts(model: str | Path, config: EngineConfig) -> Parts:
         tokenizer = Tokenizer.from_metadata(target.metadata)
         context_length = _context_length(config.context, target.config.context_length)
 
-        def open_model(name: str) -> ModelDrafter:
-            return _open_draft_model(name, config, tokenizer, target.config.vocabulary_size, context_length)
+        vocabulary_size, plugins = target.config.vocabulary_size, find_plugins()
 
-        drafters = open_drafters(config.draft, open_model)
+        def open_other(name: str) -> Drafter:
+            if name in plugins:
+                return PluginDrafter.load(plugins[name], _drafter_context(tokenizer, vocabulary_size))
+            return _open_draft_model(name, config, tokenizer, vocabulary_size, context_length)
+
+        drafters = open_drafters(config.draft, open_other)
         for drafter in drafters:
             on_failure.callback(drafter.close)
         if config.draft_shortlist and not any(isinstance(drafter, ModelDrafter) for drafter in drafters):
@@ -161,6 +166,13 @@ def _open_draft_model(
         end_ids=tokenizer.eog_ids,
         shortlist=shortlist,
     )
+
+
+def _drafter_context(tokenizer: Tokenizer, vocabulary_size: int) -> DrafterContext:
+    def encode(text: str) -> list[int]:
+        return tokenizer.encode(text, specials=False, starts_text=False)
+
+    return DrafterContext(vocabulary_size, tokenizer.eog_ids, encode, tokenizer.decode)
 
 
 def _open_shortlist(
