@@ -53,7 +53,7 @@ def test_the_tree_holds_the_likeliest_paths_best_first() -> None:
     assert draft.parents == (-1, 0, -1, 2)
     assert draft.drafter == "recycle"
     assert draft.q is None
-    assert draft.confidence == pytest.approx((1 - 0.65**2, 1 - 0.5**2, 1 - 0.85**2, 1 - 0.5**2))
+    assert draft.confidence == pytest.approx((0.35, 0.5, 0.15, 0.5))
     assert session.propose([1], 3).tokens == (2, 4, 3)
     assert session.propose([1], 0).tokens == ()
 
@@ -138,8 +138,7 @@ def test_trees_are_well_formed(context: list[int], rows: list[list[tuple[int, fl
     assert all(0.0 < confidence < 1.0 for confidence in draft.confidence)
     survival: list[float] = []
     for parent, confidence in zip(draft.parents or (), draft.confidence, strict=True):
-        probability = 1.0 - (1.0 - confidence) ** 0.5
-        survival.append(probability * (survival[parent] if parent >= 0 else 1.0))
+        survival.append(confidence * (survival[parent] if parent >= 0 else 1.0))
     assert survival == pytest.approx(sorted(survival, reverse=True))
     assert session.propose(context, budget) == draft
     shorter = session.propose(context, budget // 2)

@@ -15,7 +15,7 @@ from borrador.types import Draft
 
 SUCCESSORS = 8
 _UNLIKELY = math.log(100.0)  # a successor so much less likely than the first is not worth a row
-_LEAST_SURVIVAL = 0.01  # of a drafted token
+_LEAST_SURVIVAL = 0.02  # of a drafted token
 
 
 class RecycleDrafter:
@@ -48,7 +48,7 @@ class RecycleSession(StatelessSession):
     def propose(self, context: Sequence[int], budget: int, _go_on: GoOn = always) -> Draft:
         """The tree of at most `budget` tokens that are likeliest to be right, the likeliest first.
 
-        Confidence grows with a token's probability in the table.
+        Confidence is a token's probability in the table.
         """
         self._copy(context)
         tokens: list[int] = []
@@ -57,7 +57,7 @@ class RecycleSession(StatelessSession):
         for token, parent, probability in self._grow(context, budget):
             tokens.append(token)
             parents.append(parent)
-            confidence.append(_confidence(probability))
+            confidence.append(probability)
         if not tokens:
             return Draft(drafter="recycle")
         return Draft(tokens=tuple(tokens), parents=tuple(parents), drafter="recycle", confidence=tuple(confidence))
@@ -118,8 +118,3 @@ def _likely(ids: Sequence[int], logits: Sequence[float]) -> Successors:
     weights = [math.exp(logit - logits[0]) for logit in logits if logit >= least]
     total = sum(weights)
     return tuple((token, weight / total) for token, weight in zip(ids, weights, strict=False))
-
-
-def _confidence(probability: float) -> float:
-    """Monotone, and spread over the range in which beliefs are told apart: they are counted by their doubt."""
-    return 1.0 - (1.0 - probability) ** 2
