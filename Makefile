@@ -69,7 +69,7 @@ SANITIZED := LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print
   ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=16 PYTHONPATH=build/sanitize/site $(BIN)/python -m pytest
 
 sanitize: sanitized-build
-	$(SANITIZED) -m 'not long and not real_model' tests/models tests/engine
+	$(SANITIZED) -m 'not long and not real_model' tests/models tests/engine tests/draft
 
 # Damaged files by the hundred thousand, with every access checked.
 fuzz: sanitized-build
