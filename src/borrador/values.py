@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from borrador.errors import UsageError
 
 _MAX_TOKEN_IDS = 1 << 20
+_NAMESPACE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_NAMESPACE_RULE = "1 to 64 lower-case letters, digits, dots, underscores and hyphens, and begin with a letter or digit"
 
 
 def number(name: str, value: Any, low: float, high: float, *, open_low: bool = False, open_high: bool = False) -> float:
@@ -67,6 +70,13 @@ def token_ids(name: str, value: Any, most: int = _MAX_TOKEN_IDS) -> tuple[int, .
 def token_id(name: str, value: Any) -> int:
     """One token id. Raises UsageError where it is something else."""
     return integer(name, value, 0, 2**31 - 1)
+
+
+def namespace(name: str, value: Any) -> str:
+    """The name of a namespace, which is part of a file's name too. Raises UsageError where it is none."""
+    if not isinstance(value, str) or not _NAMESPACE.fullmatch(value):
+        raise UsageError(f"{name} must be {_NAMESPACE_RULE}, got {value!r:.80}", "Choose another name.")
+    return value
 
 
 def is_unicode(text: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -84,6 +85,14 @@ class Tokenizer:
     def vocabulary(self) -> Sequence[str]:
         """The tokens by id, spelt as in the file."""
         return self._vocabulary.tokens
+
+    def fingerprint(self) -> str:
+        """A name for the vocabulary, in hexadecimal: equal where all tokens are, and else different."""
+        digest = hashlib.sha256()
+        for token in self._vocabulary.tokens:
+            data = token.encode("utf-8", "surrogatepass")
+            digest.update(len(data).to_bytes(4, "little") + data)
+        return digest.hexdigest()
 
     def encode(self, text: str, *, specials: bool, starts_text: bool = True) -> list[int]:
         """The token ids of a text, without a beginning or end token.
