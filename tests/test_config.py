@@ -46,6 +46,10 @@ def test_a_file_with_a_comma_in_its_name_is_one_drafter(tmp_path: Path) -> None:
         ({"draft": 5}, "draft must be a name or a list of names, got 5"),
         ({"draft": None}, "draft must be a name or a list of names, got None"),
         ({"draft": ["lookup", None]}, "draft must be a name or a list of names"),
+        ({"history": "Work"}, "history must be 1 to 64 lower-case letters.*, got 'Work'"),
+        ({"history": "../x"}, "history must be"),
+        ({"history": ""}, "history must be"),
+        ({"history": 5}, "history must be .*, got 5"),
         ({"draft": b"none"}, "draft must be a name or a list of names, got b'none'"),
     ],
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from borrador.errors import UsageError
-from borrador.values import flag, integer
+from borrador.values import flag, integer, namespace
 
 DEFAULT_CONTEXT = 4096
 MAX_DRAFT_TOKENS = 64
@@ -25,14 +25,16 @@ class EngineConfig:
     """What `borrador.load` can be told; checked when built.
 
     Args:
-        draft: drafters to use: `none`, `lookup`, `recycle`, `auto`, or a model's name or path; a comma list counts as
-            several, unless it is the path of a file.
+        draft: drafters to use: `none`, `suffix`, `lookup`, `recycle`, `auto`, or a model's name or path; a comma list
+            counts as several, unless it is the path of a file.
         threads: threads for the matrix work; None takes the cores this process may use.
         context: the most tokens of prompt and answer together; None takes the model's own limit, at most 4096.
         draft_tokens: the number of tokens drafted each round, from 0 to 64; None lets measured costs decide.
         draft_shortlist: so many frequent tokens, and those of the request's own text, may be proposed by a draft model,
             which makes its steps cheaper; 0 for any token, None for 32768 where that saves a tenth of a step.
         profile: keep on disk what is measured and learnt of costs and drafters, and begin with it the next time.
+        history: the name under which answers are kept on this disk, as token ids, so that later ones are drafted from
+            them too; None keeps nothing. See `borrador.draft.history`.
 
     Raises:
         UsageError: a value breaks its rule.
@@ -44,6 +46,7 @@ class EngineConfig:
     draft_tokens: int | None = None
     draft_shortlist: int | None = None
     profile: bool = True
+    history: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "draft", tuple(_split(self.draft)))
@@ -54,6 +57,8 @@ class EngineConfig:
             if value is not None:
                 object.__setattr__(self, name, integer(name, value, low, high))
         flag("profile", self.profile)
+        if self.history is not None:
+            namespace("history", self.history)
 
 
 def _split(specs: Any) -> Iterator[str]:

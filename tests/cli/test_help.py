@@ -19,16 +19,20 @@ OPTIONS = {
     | {"--penalty-window", "--repeat-last-n", "--logit-bias", "--allow-token", "--ban-token", "--stop-token"}
     | {"--min-tokens", "--ignore-eos", "--logprobs"}
     | {"--seed", "--n", "--acceptance", "--lenience", "--stop", "--json-schema", "--regex", "--grammar"}
-    | {"--json", "-q", "--quiet", "--trace", "--explain"},
+    | {"--json", "-q", "--quiet", "--trace", "--history"},
+    ("history",): set(),
+    ("history", "list"): {"--json"},
+    ("history", "clear"): set(),
     ("pull",): {"-q", "--quiet"},
     ("list",): {"--json"},
     ("show",): {"--json"},
     ("rows",): {"-m", "--model", "--repeats", "--context-tokens", "--plot", "--threads", "--json", "-q", "--quiet"},
     ("verify",): {"-m", "--model", "-d", "--draft", "--prompts", "--quick", "--threads", "--break-residual"}
     | {"--json", "-q", "--quiet"},
-    ("bench",): ENGINE_OPTIONS | {"--prompts", "--per-task", "-n", "--max-tokens", "--json", "-q", "--quiet"},
+    ("bench",): ENGINE_OPTIONS
+    | {"--history", "--prompts", "--per-task", "-n", "--max-tokens", "--json", "-q", "--quiet"},
 }
-COMMANDS = ["run", "pull", "list", "show", "rows", "bench", "verify"]
+COMMANDS = ["run", "pull", "list", "show", "rows", "bench", "verify", "history"]
 
 
 @pytest.mark.parametrize("words", OPTIONS)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from borrador.draft.lookup import LookupDrafter
-from borrador.draft.registry import expand_specs, open_drafters
+from borrador.draft.registry import expand_specs, open_drafters, require_use_of_history
 from borrador.errors import ModelError, UsageError
 
 
@@ -11,11 +11,11 @@ from borrador.errors import ModelError, UsageError
     ("specs", "expanded"),
     [
         (["none"], ()),
-        (["auto"], ("lookup", "recycle")),
+        (["auto"], ("suffix", "recycle")),
         (["lookup"], ("lookup",)),
         (["recycle"], ("recycle",)),
-        (["small.gguf", "auto"], ("lookup", "recycle", "small.gguf")),
-        (["auto", "small.gguf", "lookup", "small.gguf"], ("lookup", "recycle", "small.gguf")),
+        (["small.gguf", "auto"], ("suffix", "recycle", "small.gguf")),
+        (["auto", "small.gguf", "lookup", "small.gguf"], ("suffix", "recycle", "lookup", "small.gguf")),
         (["small.gguf"], ("small.gguf",)),
     ],
 )
@@ -47,3 +47,14 @@ def test_drafters_opened_before_a_failure_are_closed() -> None:
         open_drafters(["there", "missing"], open_model)
     assert watched.closed
     assert [drafter.name for drafter in open_drafters(["there", "lookup"], open_model)] == ["lookup", "watched"]
+
+
+@pytest.mark.parametrize("specs", [["suffix"], ["auto"], ["small.gguf", "suffix"]])
+def test_history_is_used_by_suffix(specs: list[str]) -> None:
+    require_use_of_history(specs)
+
+
+@pytest.mark.parametrize("specs", [["lookup"], ["none"], ["small.gguf"]])
+def test_history_that_no_drafter_uses_is_refused(specs: list[str]) -> None:
+    with pytest.raises(UsageError, match=f"history needs the drafter suffix, and draft is {specs[0]}"):
+        require_use_of_history(specs)

@@ -16,6 +16,7 @@ from borrador.draft.model import ModelDrafter, ModelDraftSession
 from borrador.draft.protocol import Drafter, GoOn, always
 from borrador.draft.recycle import RecycleDrafter
 from borrador.draft.shortlist import Shortlist
+from borrador.draft.suffix import SuffixDrafter
 from borrador.models.scripted import ScriptedModel
 from borrador.sampling import acceptance, rules
 from borrador.sampling.noise import FreshNoise, Noise
@@ -94,6 +95,7 @@ DRAFTERS: dict[str, Callable[[], Drafter]] = {
     "over-long": lambda: OracleDrafter(lambda context: likeliest(context) * 9, obedient=False),
     "lookup": LookupDrafter,
     "recycle": RecycleDrafter,
+    "suffix": SuffixDrafter,
     "model": lambda: ModelDrafter("model", SMALL, context_length=64, vocabulary_size=VOCABULARY),
     "shortlist": lambda: ModelDrafter(
         "short", SMALL, context_length=64, vocabulary_size=VOCABULARY, shortlist=Shortlist(SMALL, [0, 1, 4, 7, 9])

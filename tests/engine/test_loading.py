@@ -38,7 +38,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_speculation_leaves_the_answer_of_a_real_engine_unchanged(
     target: Path, small: Path, params: SamplingParams, draft_tokens: int | None
 ) -> None:
-    with load(target, f"lookup,{small},{target}", draft_tokens=draft_tokens, threads=1) as llm:
+    with load(target, f"lookup,suffix,{small},{target}", draft_tokens=draft_tokens, threads=1) as llm:
         for prompt in ("abcabcabc", "the cat", "x" * 30):
             plain = llm.generate(prompt, params, speculate=False)
             speculative = llm.generate(prompt, params)
@@ -103,3 +103,25 @@ def test_a_shortlist_changes_what_is_proposed_and_never_the_answer(target: Path,
 def test_a_shortlist_without_a_draft_model_is_refused(target: Path) -> None:
     with pytest.raises(UsageError, match="draft_shortlist needs a draft model, got 40 and lookup"):
         load(target, "lookup", draft_shortlist=40)
+
+
+def test_history_drafts_what_an_earlier_request_wrote(
+    target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BORRADOR_HISTORY", str(tmp_path))
+    params = SamplingParams(max_tokens=30, ignore_eos=True)
+    with load(target, "suffix", draft_tokens=6, threads=1, history="work") as llm:
+        first, again = llm.generate("the cat", params), llm.generate("the cat", params)
+    with load(target, "suffix", draft_tokens=6, threads=1, history="work") as llm:
+        later = llm.generate("the cat", params)
+    with load(target, "suffix", draft_tokens=6, threads=1, history="home") as llm:
+        elsewhere = llm.generate("the cat", params)
+    assert first.token_ids == again.token_ids == later.token_ids == elsewhere.token_ids
+    assert elsewhere.stats.target_passes == first.stats.target_passes
+    assert max(again.stats.target_passes, later.stats.target_passes) < first.stats.target_passes
+    assert len(list(tmp_path.glob("*.history"))) == 2
+
+
+def test_history_that_no_drafter_uses_is_refused_before_anything_is_loaded() -> None:
+    with pytest.raises(UsageError, match="history needs the drafter suffix, and draft is lookup"):
+        load("/nowhere/model.gguf", "lookup", history="work")

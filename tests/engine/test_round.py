@@ -14,6 +14,7 @@ from borrador.draft.lookup import LookupDrafter
 from borrador.draft.model import ModelDrafter
 from borrador.draft.protocol import Drafter, DraftSession, GoOn, always
 from borrador.draft.recycle import RecycleDrafter
+from borrador.draft.suffix import SuffixDrafter
 from borrador.engine.answer import Answer
 from borrador.engine.controller import FixedLength
 from borrador.engine.proposer import Proposer
@@ -107,6 +108,7 @@ def drafters_for(answer: Sequence[int]) -> dict[str, Drafter]:
         "nonsense": OracleDrafter(lambda context: [*right(context)[:1], -1, VOCABULARY, 2**40], obedient=False),
         "lookup": LookupDrafter(),
         "recycle": RecycleDrafter(),
+        "suffix": SuffixDrafter(),
         "model": ModelDrafter(
             "model", ScriptedModel(VOCABULARY, seed=1, memory=2), context_length=200, vocabulary_size=VOCABULARY
         ),

@@ -17,6 +17,7 @@ from borrador.draft.lookup import LookupDrafter
 from borrador.draft.model import ModelDrafter
 from borrador.draft.protocol import Drafter, GoOn, always
 from borrador.draft.recycle import RecycleDrafter
+from borrador.draft.suffix import SuffixDrafter
 from borrador.engine.llm import LLM
 from borrador.errors import UsageError
 from borrador.models.scripted import ScriptedModel, ScriptedTarget
@@ -84,6 +85,7 @@ def drafters(right: Continuation) -> dict[str, Drafter]:
         "tree": TreeDrafter(right),
         "lookup": LookupDrafter(),
         "recycle": RecycleDrafter(),
+        "suffix": SuffixDrafter(),
         "model": small_model("model", 5),
         "same model": small_model("same model", 1),
     }

@@ -9,6 +9,7 @@ import typer
 
 from borrador import __version__
 from borrador.cli.bench import bench
+from borrador.cli.history import history
 from borrador.cli.models import list_models, pull, show
 from borrador.cli.rows import rows
 from borrador.cli.run import run
@@ -36,6 +37,7 @@ app.command("show")(show)
 app.command("rows")(rows)
 app.command("bench")(bench)
 app.command("verify")(verify)
+app.add_typer(history, name="history")
 
 
 def _print_version(wanted: bool) -> None:
@@ -81,7 +83,10 @@ def run_app(words: Sequence[str]) -> int:
 
 def _explain(error: Exception, words: Sequence[str]) -> UsageError:
     sentence = str(error.format_message()).rstrip(".")  # type: ignore[attr-defined]
-    commands = [command.name for command in app.registered_commands]
+    commands = [
+        *(command.name for command in app.registered_commands),
+        *(group.name for group in app.registered_groups),
+    ]
     path = f"borrador {words[0]}" if words and words[0] in commands else "borrador"
     takes_prompt = path == "borrador run"
     quoting = "Put a prompt of several words in quotes. " if takes_prompt and "extra argument" in sentence else ""

@@ -37,6 +37,7 @@ def bench(
     max_tokens: opt.MaxTokensOption = 128,
     draft_tokens: opt.DraftTokensOption = opt.ENGINE.draft_tokens,
     draft_shortlist: opt.DraftShortlistOption = opt.ENGINE.draft_shortlist,
+    history: opt.HistoryOption = opt.ENGINE.history,
     threads: opt.ThreadsOption = opt.ENGINE.threads,
     context: opt.ContextOption = opt.ENGINE.context,
     profile: opt.ProfileOption = opt.ENGINE.profile,
@@ -55,7 +56,7 @@ def bench(
             f"--max-tokens must be at least 2 to measure decoding, got {max_tokens}",
             "An answer's first token comes out of the prompt's own pass.",
         )
-    config = opt.engine_config(draft, threads, context, draft_tokens, draft_shortlist, profile=profile)
+    config = opt.engine_config(draft, threads, context, draft_tokens, draft_shortlist, profile=profile, history=history)
     chosen = load_prompts(prompts or DEFAULT_PROMPTS, per_task)
     output = standard_output()
     with open_llm(model, config, quiet=quiet) as llm:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from borrador.config import EngineConfig
+from borrador.draft.registry import require_use_of_history
 from borrador.errors import UsageError
 from borrador.models.catalogue import DEFAULT_MODEL
 from borrador.params import ACCEPTANCE, Acceptance, SamplingParams
@@ -78,7 +79,7 @@ DraftOption = Annotated[
         "-d",
         "--draft",
         metavar="DRAFT",
-        help="Drafter: none, lookup, recycle, a MODEL, or auto. Repeat it or separate with commas.  [default: auto]",
+        help="Drafter: none, suffix, lookup, recycle, a MODEL, or auto. Repeat it, or use commas.  [default: auto]",
     ),
 ]
 DraftTokensOption = Annotated[
@@ -97,6 +98,15 @@ DraftShortlistOption = Annotated[
         metavar="N|auto|off",
         parser=parse_shortlist,
         help="A draft model proposes N frequent tokens and the text's own; off: any.  [default: 32k where that pays]",
+    ),
+]
+HistoryOption = Annotated[
+    str | None,
+    typer.Option(
+        "--history",
+        metavar="NAME",
+        help="Draft from earlier answers too: keeps the token ids of answers, not prompts, under NAME in"
+        " ~/.cache/borrador-history or $BORRADOR_HISTORY.  [default: nothing is kept]",
     ),
 ]
 ThreadsOption = Annotated[
@@ -195,11 +205,12 @@ def engine_config(
     draft_shortlist: int | None = None,
     *,
     profile: bool = False,
+    history: str | None = None,
 ) -> EngineConfig:
     """The engine set up by these options.
 
     Raises:
-        UsageError: a value breaks its rule, or there are draft tokens to write and nothing to draft them.
+        UsageError: a value breaks its rule, or draft tokens or a history are asked for and no drafter uses them.
     """
     config = EngineConfig(
         draft=tuple(draft) if draft else ENGINE.draft,
@@ -208,7 +219,10 @@ def engine_config(
         draft_tokens=draft_tokens,
         draft_shortlist=draft_shortlist,
         profile=profile,
+        history=history,
     )
+    if history is not None:
+        require_use_of_history(config.draft)
     if draft_tokens and config.draft == ("none",):
         raise UsageError(f"--draft-tokens {draft_tokens} needs a drafter, and --draft is none", "Give one with -d.")
     return config

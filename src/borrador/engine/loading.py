@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from borrador.config import DEFAULT_CONTEXT, EngineConfig
+from borrador.draft.history import History
 from borrador.draft.model import ModelDrafter
 from borrador.draft.plugin import DrafterContext, PluginDrafter, find_plugins
 from borrador.draft.protocol import Drafter
-from borrador.draft.registry import open_drafters
+from borrador.draft.registry import open_drafters, require_use_of_history
 from borrador.draft.shortlist import Shortlist, automatic_size, frequent_tokens
 from borrador.engine.llm import LLM, ChatRenderer
 from borrador.engine.profile import Profile
@@ -73,13 +74,14 @@ def load(
     draft_tokens: int | None = None,
     draft_shortlist: int | None = None,
     profile: bool = EngineConfig().profile,
+    history: str | None = None,
 ) -> LLM:
     """Load a model and its drafters.
 
     Args:
         model: a catalogue name, `hf:OWNER/REPO/FILE.gguf`, or a path.
-        draft: `none`, `lookup`, `recycle`, a plug-in, a smaller model, or `auto`, which is whatever is available; a
-            list of them, or a comma list, counts as several.
+        draft: `none`, `suffix`, `lookup`, `recycle`, a plug-in, a smaller model, or `auto`, which is whatever is
+            available; a list of them, or a comma list, counts as several.
         threads: threads for the matrix work; None takes the cores this process may use.
         context: the most tokens of prompt and answer together; None takes the model's own limit, at most 4096.
         draft_tokens: tokens drafted each round, from 0 to 64; None lets measured costs decide.
@@ -87,6 +89,8 @@ def load(
             which makes its steps cheaper; 0 for any token, None for 32768 where that saves a tenth of a step.
         profile: keep what is measured and learnt of costs and drafters, and begin with it the next time; in
             `$BORRADOR_PROFILES`, or `~/.cache/borrador-profiles`. It holds no text.
+        history: keep the token ids of answers on this disk under this name, in `$BORRADOR_HISTORY` or
+            `~/.cache/borrador-history`, and let the drafter `suffix` propose from them; None keeps nothing.
 
     A catalogue model or one of the Hub is fetched first where it is not on this disk.
 
@@ -104,6 +108,7 @@ def load(
         draft_tokens=draft_tokens,
         draft_shortlist=draft_shortlist,
         profile=profile,
+        history=history,
     )
     parts = open_parts(model, config)
     with ExitStack() as on_failure:
@@ -115,6 +120,8 @@ def load(
 
 def open_parts(model: str | Path, config: EngineConfig) -> Parts:
     """Load models and drafters. `model` and errors as for `load`."""
+    if config.history is not None:
+        require_use_of_history(config.draft)
     with ExitStack() as on_failure:
         path = resolve(model)
         target = NativeModel.load(path, config.threads)
@@ -129,7 +136,8 @@ def open_parts(model: str | Path, config: EngineConfig) -> Parts:
                 return PluginDrafter.load(plugins[name], _drafter_context(tokenizer, vocabulary_size))
             return _open_draft_model(name, config, tokenizer, vocabulary_size, context_length)
 
-        drafters = open_drafters(config.draft, open_other)
+        history = None if config.history is None else History(config.history, tokenizer.fingerprint())
+        drafters = open_drafters(config.draft, open_other, history)
         for drafter in drafters:
             on_failure.callback(drafter.close)
         if config.draft_shortlist and not any(isinstance(drafter, ModelDrafter) for drafter in drafters):
