@@ -23,10 +23,6 @@ class ModelError(BorradorError):
     exit_code = 3
 
 
-class DraftMismatchError(ModelError):
-    """A draft model does not share the target's vocabulary."""
-
-
 class ContextLengthError(UsageError):
     """The prompt does not fit into the context."""
 

@@ -8,7 +8,7 @@ import pytest
 from tests.tiny_gguf import write_tiny_model
 
 from borrador import load
-from borrador.errors import DraftMismatchError, ModelError, UsageError
+from borrador.errors import ModelError, UsageError
 from borrador.types import SamplingParams
 
 
@@ -65,11 +65,20 @@ def test_unseeded_answers_differ_and_a_seed_repeats_them(target: Path, small: Pa
     assert len(seeded) == 1
 
 
-def test_another_vocabulary_is_refused_with_the_first_difference(target: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "params", [SamplingParams(max_tokens=40), SamplingParams(max_tokens=40, temperature=1, seed=5)]
+)
+def test_a_draft_model_with_another_vocabulary_changes_no_answer(
+    target: Path, tmp_path: Path, params: SamplingParams, caplog: pytest.LogCaptureFixture
+) -> None:
     other = tmp_path / "other.gguf"
     write_tiny_model(other, layers=1, vocabulary=420)
-    with pytest.raises(DraftMismatchError, match=r"must share the target's vocabulary.*token \d+ is"):
-        load(target, str(other))
+    with load(target, str(other), draft_tokens=4, threads=1) as llm:
+        for prompt in ("abcabcabc", "the cat", "¿qué?"):
+            plain, drafted = llm.generate(prompt, params, speculate=False), llm.generate(prompt, params)
+            assert drafted.token_ids == plain.token_ids
+            assert drafted.stats.draft_tokens_proposed > 0
+    assert "has another vocabulary: token" in caplog.text
 
 
 def test_a_missing_draft_model_is_refused(target: Path) -> None:

@@ -138,6 +138,10 @@ class ModelDraftSession:
             unread = self._step(draft, unread, self._hint(draft))
         return draft.finish(self._drafter.name)
 
+    def recheck(self, kept: int) -> None:
+        """Tokens of the context from this one on may have changed since they were last given."""
+        self._agreed = min(self._agreed, kept)
+
     def unread(self, context: Sequence[int]) -> int:
         return len(context) - self._kept(context)
 

@@ -64,7 +64,7 @@ def open_drafters(specs: Iterable[str], open_other: OpenDrafter, history: Histor
 
     Raises:
         UsageError: `none` stands beside other drafters, or a plug-in cannot be made.
-        ModelError: a draft model is missing, damaged, or has another vocabulary.
+        ModelError: a draft model is missing or damaged.
     """
     with ExitStack() as opened:
         drafters: list[Drafter] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from borrador.config import DEFAULT_CONTEXT, EngineConfig
+from borrador.draft.cross import CrossDrafter
 from borrador.draft.history import History
 from borrador.draft.model import ModelDrafter
 from borrador.draft.plugin import DrafterContext, PluginDrafter, find_plugins
@@ -17,12 +19,15 @@ from borrador.draft.registry import open_drafters, require_use_of_history
 from borrador.draft.shortlist import Shortlist, automatic_size, frequent_tokens
 from borrador.engine.llm import LLM, ChatRenderer
 from borrador.engine.profile import Profile
-from borrador.errors import DraftMismatchError, UsageError
+from borrador.errors import UsageError
 from borrador.models.download import resolve
 from borrador.models.native import NativeModel
 from borrador.models.target import Model
 from borrador.text.chat_template import ChatTemplate
 from borrador.text.tokenizer import Tokenizer, first_difference
+
+_log = logging.getLogger("borrador")
+_OTHER_TOKENS = 2  # a text has at most about so many times as many tokens in another vocabulary
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +86,8 @@ def load(
     Args:
         model: a catalogue name, `hf:OWNER/REPO/FILE.gguf`, or a path.
         draft: `none`, `suffix`, `lookup`, `recycle`, a plug-in, a smaller model, or `auto`, which is whatever is
-            available; a list of them, or a comma list, counts as several.
+            available; a list of them, or a comma list, counts as several. A model whose vocabulary is not the target's
+            works too, if less well.
         threads: threads for the matrix work; None takes the cores this process may use.
         context: the most tokens of prompt and answer together; None takes the model's own limit, at most 4096.
         draft_tokens: tokens drafted each round, from 0 to 64; None lets measured costs decide.
@@ -97,7 +103,6 @@ def load(
     Raises:
         UsageError: an option breaks its rule.
         ModelError: a model is missing, damaged or not supported.
-        DraftMismatchError: a draft model does not share the target's vocabulary.
         MemoryLimitError: the models do not fit into memory.
     """
     specs: Any = draft  # checked by the configuration
@@ -140,7 +145,7 @@ def open_parts(model: str | Path, config: EngineConfig) -> Parts:
         drafters = open_drafters(config.draft, open_other, history)
         for drafter in drafters:
             on_failure.callback(drafter.close)
-        if config.draft_shortlist and not any(isinstance(drafter, ModelDrafter) for drafter in drafters):
+        if config.draft_shortlist and not any(isinstance(drafter, ModelDrafter | CrossDrafter) for drafter in drafters):
             raise UsageError(
                 f"draft_shortlist needs a draft model, got {config.draft_shortlist} and {', '.join(config.draft)}",
                 "Name a draft model, or leave it out.",
@@ -153,27 +158,31 @@ def open_parts(model: str | Path, config: EngineConfig) -> Parts:
 
 def _open_draft_model(
     name: str, config: EngineConfig, tokenizer: Tokenizer, vocabulary_size: int, context_length: int
-) -> ModelDrafter:
+) -> ModelDrafter | CrossDrafter:
+    """A draft model; one whose vocabulary is not the target's drafts text, which is encoded anew for either."""
     model = NativeModel.load(resolve(name), config.threads)
     try:
-        difference = first_difference(tokenizer, Tokenizer.from_metadata(model.metadata))
-        if difference is not None:
-            raise DraftMismatchError(
-                f"a draft model must share the target's vocabulary, {name} does not: {difference}",
-                "Choose a smaller model of the target's family.",
-            )
-        shortlist = _open_shortlist(model, config.draft_shortlist, tokenizer, vocabulary_size)
+        own = Tokenizer.from_metadata(model.metadata)
+        difference = first_difference(tokenizer, own)
+        shared = difference is None
+        size = vocabulary_size if shared else model.config.vocabulary_size
+        shortlist = _open_shortlist(model, config.draft_shortlist, own, size)
     except BaseException:
         model.close()
         raise
-    return ModelDrafter(
+    wanted_context = context_length if shared else _OTHER_TOKENS * context_length
+    drafter = ModelDrafter(
         name,
         model,
-        context_length=min(context_length, model.config.context_length),
-        vocabulary_size=vocabulary_size,
-        end_ids=tokenizer.eog_ids,
+        context_length=min(wanted_context, model.config.context_length),
+        vocabulary_size=size,
+        end_ids=tokenizer.eog_ids if shared else own.eog_ids,
         shortlist=shortlist,
     )
+    if shared:
+        return drafter
+    _log.warning("the draft model %s has another vocabulary: %s; its text is encoded anew", name, difference)
+    return CrossDrafter(drafter, own, tokenizer)
 
 
 def _drafter_context(tokenizer: Tokenizer, vocabulary_size: int) -> DrafterContext:

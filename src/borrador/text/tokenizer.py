@@ -154,6 +154,11 @@ class Tokenizer:
         """True for tokens that steer the model and are not part of the text."""
         return self._kind(token_id) in (TokenKind.CONTROL, TokenKind.UNKNOWN)
 
+    def control_id(self, text: str) -> int | None:
+        """The control token of this name; None where there is none."""
+        token_id = self._vocabulary.ids.get(text)
+        return token_id if token_id is not None and self.is_control(token_id) else None
+
     def is_padding(self, token_id: int) -> bool:
         """True for rows that only fill the vocabulary up: no model writes them."""
         self._kind(token_id)
