@@ -134,12 +134,50 @@ class Verdict:
     logprobs: tuple[TokenLogprobs, ...] = ()
 
 
+class Consideration(NamedTuple):
+    """What a round thought of one drafter.
+
+    Attributes:
+        drafter: its name.
+        proposed: how many tokens it proposed; 0 where it was not asked or had none.
+        expected: how many of them were expected to be accepted, if all were verified.
+        gain: for drafters whose tokens cost time, the speed expected of a round with them, as a multiple of plain
+            decoding's; None for those that cost none.
+        note: why it was asked, or was not.
+    """
+
+    drafter: str
+    proposed: int
+    expected: float
+    gain: float | None
+    note: str
+
+
+class Reason(NamedTuple):
+    """Why a round verified what it did.
+
+    Attributes:
+        plain_s: seconds that a pass without a draft was expected to take.
+        round_s: seconds that drafting and the pass were expected to take.
+        expected: how many tokens of the draft were expected to be accepted.
+        speed: what that is, as a multiple of plain decoding's.
+        considered: every drafter.
+    """
+
+    plain_s: float
+    round_s: float
+    expected: float
+    speed: float
+    considered: tuple[Consideration, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundRecord:
     """One round as it happened, for traces and statistics. Times in seconds.
 
     `committed` are the tokens that became part of the answer (cut at a stop), `origins` tells where each came from.
     The draft is kept without its q, which is large. The pass evaluated `pending` tokens of the context, then the draft.
+    `reason` is there where the request asked for it and costs decided.
     """
 
     number: int
@@ -151,6 +189,7 @@ class RoundRecord:
     forward_s: float
     total_s: float
     pending: int = 1
+    reason: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,7 +124,9 @@ class ScriptedLLM:
     def token_text(self, token_id: int) -> str:
         return PIECES[token_id]
 
-    def stream(self, prompt: Any, params: SamplingParams, *, speculate: bool = True) -> ScriptedStream:
+    def stream(
+        self, prompt: Any, params: SamplingParams, *, speculate: bool = True, explain: bool = False
+    ) -> ScriptedStream:
         self.prompts.append(prompt)
         self.params.append(params)
         if self.error is not None:

@@ -19,7 +19,7 @@ OPTIONS = {
     | {"--penalty-window", "--repeat-last-n", "--logit-bias", "--allow-token", "--ban-token", "--stop-token"}
     | {"--min-tokens", "--ignore-eos", "--logprobs"}
     | {"--seed", "--n", "--acceptance", "--lenience", "--stop", "--json-schema", "--regex", "--grammar"}
-    | {"--json", "-q", "--quiet", "--trace", "--history"},
+    | {"--json", "-q", "--quiet", "--trace", "--explain", "--history"},
     ("history",): set(),
     ("history", "list"): {"--json"},
     ("history", "clear"): set(),

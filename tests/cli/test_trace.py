@@ -6,8 +6,17 @@ import pytest
 from tests.cli.conftest import Borrador
 from tests.cli.scripted_llm import ANSWER, PIECES, ROUNDS, ScriptedLLM, make_round
 
-from borrador.cli.trace import ASCII_MARKS, UNICODE_MARKS, Marks, describe_marks, describe_round, drafter_width, quote
-from borrador.types import Origin, RoundRecord
+from borrador.cli.trace import (
+    ASCII_MARKS,
+    UNICODE_MARKS,
+    Marks,
+    describe_marks,
+    describe_reason,
+    describe_round,
+    drafter_width,
+    quote,
+)
+from borrador.types import Consideration, Origin, Reason, RoundRecord
 
 
 def describe(record: RoundRecord, marks: Marks = UNICODE_MARKS) -> str:
@@ -86,3 +95,29 @@ def test_trace_prints_every_round_on_standard_error(borrador: Borrador, scripted
     assert result.out == ANSWER
     assert [line.split()[1] for line in rounds] == ["1", "2", "3"]
     assert rounds[1].endswith("[draft 0.1 ms, pass 14.2 ms]")
+
+
+def test_reasons_name_every_drafter_what_was_expected_and_what_was_chosen() -> None:
+    reason = Reason(
+        plain_s=0.0312,
+        round_s=0.0331,
+        expected=1.9,
+        speed=2.73,
+        considered=(
+            Consideration("lookup", 3, 1.42, None, "costs nothing"),
+            Consideration("recycle", 0, 0.0, None, "costs nothing"),
+            Consideration("small", 0, 0.0, 1.31, "2.73x without it"),
+        ),
+    )
+    assert describe_reason(ROUNDS[1], reason).plain == (
+        "round   2  why: lookup proposed 3, 1.4 expected; recycle proposed nothing; small not asked (1.31x, 2.73x "
+        "without it); so verify 4, 1.9 expected, 33.1 ms for 31.2: 2.73x"
+    )
+    assert describe_reason(ROUNDS[0], reason).plain.endswith("; so nothing, 31.2 ms")
+
+
+@pytest.mark.parametrize("options", [("-d", "none"), ("--draft-tokens", "3")])
+def test_explaining_needs_a_choice(borrador: Borrador, options: tuple[str, ...]) -> None:
+    result = borrador("run", "--explain", *options, "Which city?")
+    assert (result.code, result.out) == (2, "")
+    assert "--explain" in result.err

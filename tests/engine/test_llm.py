@@ -68,6 +68,20 @@ def test_end_tokens_are_passed_over_on_request() -> None:
     assert completion.finish_reason == "length"
 
 
+def test_an_answer_may_have_a_draft_length_of_its_own() -> None:
+    llm = scripted_llm(ScriptedModel(VOCABULARY), OracleDrafter(lambda context: [1, 2, 3, 4, 5, 6]), draft_tokens=4)
+    params = SamplingParams(max_tokens=12)
+    answers = [llm.generate("abc", params, draft_tokens=count) for count in (None, 0, 2)]
+    assert len({answer.token_ids for answer in answers}) == 1
+    passes = [answer.stats.target_passes - 1 for answer in answers]  # the first has no draft
+    assert [answer.stats.draft_tokens_proposed <= most * count for answer, most, count in
+            zip(answers, (4, 0, 2), passes, strict=True)] == [True] * 3  # fmt: skip
+    assert answers[0].stats.draft_tokens_proposed > answers[2].stats.draft_tokens_proposed > 0
+    for wrong in (-1, 65, 1.5, True):
+        with pytest.raises(UsageError, match="draft_tokens"):
+            llm.generate("abc", params, draft_tokens=wrong)  # type: ignore[arg-type]
+
+
 def test_plain_decoding_asks_no_drafter() -> None:
     drafter = OracleDrafter(lambda context: [1, 2, 3])
     llm = scripted_llm(ScriptedModel(VOCABULARY), drafter)

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from borrador.cli.output import counted, standard_output
-from borrador.cli.trace import Marks, Piece, describe_round
+from borrador.cli.trace import Marks, Piece, describe_reason, describe_round
 from borrador.types import FinishReason, GenerationEvent, GenerationStats, SamplingParams, TokenLogprobs
 
 Show = Callable[[GenerationEvent], None]
@@ -54,6 +54,16 @@ def show_rounds(console: Console, piece: Piece, marks: Marks, width: int) -> Sho
     def show(event: GenerationEvent) -> None:
         if event.record is not None:
             console.print(describe_round(event.record, piece, marks, width))
+
+    return show
+
+
+def show_reasons(console: Console) -> Show:
+    """A view that prints why each round drafted what it did."""
+
+    def show(event: GenerationEvent) -> None:
+        if event.record is not None and event.record.reason is not None:
+            console.print(describe_reason(event.record, event.record.reason))
 
     return show
 

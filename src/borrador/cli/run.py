@@ -8,6 +8,7 @@ import typer
 
 from borrador.cli import options as opt
 from borrador.cli import token_options as tok
+from borrador.cli.answer import show_reasons
 from borrador.cli.models import find_models
 from borrador.cli.output import error_console, print_wrapped, standard_output
 from borrador.cli.prompt import as_messages, read_prompt, require_utf8
@@ -66,6 +67,9 @@ def run(
     json: opt.JsonOption = False,
     quiet: opt.QuietOption = False,
     trace: Annotated[bool, typer.Option("--trace", help="Show every round on standard error.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say on standard error why each round drafted what it did.")
+    ] = False,
 ) -> None:
     """Write an answer to PROMPT and standard input, joined.
 
@@ -100,7 +104,7 @@ def run(
     )
     require_enforceable(params)
     config = opt.engine_config(draft, threads, context, draft_tokens, draft_shortlist, profile=profile, history=history)
-    _require_agreement(raw=raw, system=system, logprobs=logprobs, json=json)
+    _require_agreement(raw=raw, system=system, logprobs=logprobs, json=json, explain=explain, config=config)
     answers = [params.for_completion(index) for index in range(_count_answers(n, params))]
     standard_output()
     question = read_prompt(prompt)
@@ -108,19 +112,27 @@ def run(
         _announce_lenience(lenience)
     with open_llm(model, config, quiet=quiet) as llm:
         request = question if raw else as_messages(question, system)
-        rounds = [trace_view(llm, config, params)] if trace else []
+        rounds = [show_reasons(error_console())] if explain else []
+        rounds += [trace_view(llm, config, params)] if trace else []
         several = n is not None
         if json:
             setup = {"model": model, "draft": list(config.draft)}
-            interrupted = write_json(llm, request, answers, rounds, setup, several=several)
+            interrupted = write_json(llm, request, answers, rounds, setup, several=several, explain=explain)
         else:
-            interrupted = write_text(llm, request, answers, rounds, several=several, quiet=quiet)
+            interrupted = write_text(llm, request, answers, rounds, several=several, quiet=quiet, explain=explain)
     if interrupted:
         raise KeyboardInterrupt
 
 
-def _require_agreement(*, raw: bool, system: str | None, logprobs: int | None, json: bool) -> None:
+def _require_agreement(
+    *, raw: bool, system: str | None, logprobs: int | None, json: bool, explain: bool, config: EngineConfig
+) -> None:
     """Refuse options that would have no effect beside the others."""
+    if explain and (config.draft_tokens is not None or config.draft == ("none",)):
+        fixed = "--draft none" if config.draft == ("none",) else f"--draft-tokens {config.draft_tokens}"
+        raise UsageError(
+            f"--explain needs drafts that costs decide on, and {fixed} leaves no choice", "Drop one of the two."
+        )
     if logprobs is not None and not json:
         raise UsageError("--logprobs needs --json, and it is not given", "Add --json.")
     if raw and system is not None:

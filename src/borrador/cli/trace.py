@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass
 
 from rich.text import Text
 
-from borrador.types import RoundRecord
+from borrador.types import Consideration, Reason, RoundRecord
 
 Piece = Callable[[int], str]
 
@@ -88,6 +88,28 @@ def describe_round(
     _append(line, marks.ended, (*accepted, own)[count:], piece, "dim")
     _append(line, marks.untested, untested, piece, "dim")
     return line.append(f"  [draft {record.draft_s * 1e3:.1f} ms, pass {record.forward_s * 1e3:.1f} ms]", style="dim")
+
+
+def describe_reason(record: RoundRecord, reason: Reason) -> Text:
+    """One line that says why a round drafted what it did: every drafter, then the choice."""
+    considered = "; ".join(map(_describe_consideration, reason.considered))
+    rows = len(record.draft.tokens)
+    chosen = (
+        f"verify {rows}, {reason.expected:.1f} expected, {reason.round_s * 1e3:.1f} ms for {reason.plain_s * 1e3:.1f}: "
+        f"{reason.speed:.2f}x"
+        if rows
+        else f"nothing, {reason.plain_s * 1e3:.1f} ms"
+    )
+    return Text(f"round {record.number:>3}  why: {considered}; so {chosen}", style="dim")
+
+
+def _describe_consideration(considered: Consideration) -> str:
+    drafter, proposed, expected, gain, note = considered
+    drafter = drafter[-_MAX_NAME_WIDTH:]
+    offer = f"proposed {proposed}, {expected:.1f} expected" if proposed else "proposed nothing"
+    if gain is None:
+        return f"{drafter} {offer}"
+    return f"{drafter} {offer if proposed else 'not asked'} ({gain:.2f}x, {note})" if note else f"{drafter} not asked"
 
 
 def _sort_proposed(record: RoundRecord) -> tuple[list[int], list[int], list[int]]:

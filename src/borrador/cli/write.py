@@ -26,6 +26,7 @@ def write_text(
     *,
     several: bool,
     quiet: bool,
+    explain: bool = False,
 ) -> bool:
     """Write answers one after another, each with its footer; True where the user stopped them.
 
@@ -36,10 +37,11 @@ def write_text(
         rounds: views of their rounds.
         several: put a numbered line above each.
         quiet: write no footers.
+        explain: let rounds say why they drafted what they did.
     """
     for number, params in enumerate(answers, 1):
         header = _describe_answer(number, len(answers), params.seed) if several else ""
-        if _write_one(llm, prompt, params, rounds, header, quiet=quiet):
+        if _write_one(llm, prompt, params, rounds, header, quiet=quiet, explain=explain):
             return True
     return False
 
@@ -52,6 +54,7 @@ def write_json(
     setup: Mapping[str, Any],
     *,
     several: bool,
+    explain: bool = False,
 ) -> bool:
     """Write each answer as an object, which holds the statistics too; True where the user stopped them.
 
@@ -61,7 +64,7 @@ def write_json(
     interrupted = False
     for params in answers:
         answer = Answer()
-        with llm.stream(prompt, params) as stream:
+        with llm.stream(prompt, params, explain=explain) as stream:
             interrupted = _follow(stream, answer, rounds)
             stats = stream.stats
         entries.append(answer_as_json(answer, stats, params, setup, llm.token_text))
@@ -86,13 +89,20 @@ def _describe_answer(number: int, count: int, seed: int | None) -> str:
 
 
 def _write_one(
-    llm: LLM, prompt: Prompt, params: SamplingParams, rounds: Sequence[Show], header: str, *, quiet: bool
+    llm: LLM,
+    prompt: Prompt,
+    params: SamplingParams,
+    rounds: Sequence[Show],
+    header: str,
+    *,
+    quiet: bool,
+    explain: bool,
 ) -> bool:
     """Write the answer and the footer; True where the user stopped it."""
     answer = Answer()
     held_back = bool(rounds) and share_a_screen()
     views = [_show_once(header), *([] if held_back else [stream_text]), *rounds]
-    with llm.stream(prompt, params) as stream:
+    with llm.stream(prompt, params, explain=explain) as stream:
         interrupted = _follow(stream, answer, views)
         stats = stream.stats
     _end_text(answer.text, held_back=held_back, several=bool(header))

@@ -12,6 +12,7 @@ from borrador.types import Draft
 PassCost = Callable[[float], float]
 
 LONGEST_DRAFT = 15
+_NOWHERE = -2
 
 
 class Load(NamedTuple):
@@ -99,6 +100,17 @@ class Candidates:
             acceptance[index] = share
         for index, parent in enumerate(self.parents):
             self.survival[index] = acceptance[index] * (self.survival[parent] if parent >= 0 else 1.0)
+
+    def expected(self, draft: Draft) -> float:
+        """How many tokens of a draft are expected to be accepted, of those that are among the candidates."""
+        places = {
+            (parent, token): index for index, (token, parent) in enumerate(zip(self.tokens, self.parents, strict=True))
+        }
+        indices: list[int] = []
+        for token, parent in zip(draft.tokens, draft.parent_indices, strict=True):
+            below = indices[parent] if parent >= 0 else -1
+            indices.append(places.get((below, token), _NOWHERE))
+        return sum(self.survival[index] for index in indices if index != _NOWHERE)
 
     def take(self, indices: Iterable[int]) -> Draft:
         """The draft of these tokens alone; a token's parent must be among them."""

@@ -13,7 +13,7 @@ from borrador.engine.costs import DraftCosts, behind
 from borrador.engine.drafting import LONG_RUN, LONG_RUN_WEIGHT, Knowledge, Outlook, Pass, Pursuit
 from borrador.engine.estimates import Yield
 from borrador.engine.proposer import Desk
-from borrador.types import Draft, Verdict
+from borrador.types import Consideration, Draft, Reason, Verdict
 
 Clock = Callable[[], float]
 
@@ -70,6 +70,7 @@ class _Round:
         paid: the drafter whose draft was paid for; None where none was.
         spent_s: what its tokens cost, without the reading of the context.
         trial: it was asked although it is not expected to pay.
+        rested: why others were not asked.
     """
 
     shared: Pass
@@ -78,6 +79,7 @@ class _Round:
     paid: str | None = None
     spent_s: float = 0.0
     trial: bool = False
+    rested: dict[str, str] = field(default_factory=dict)
 
 
 class RequestPlan:
@@ -120,10 +122,29 @@ class RequestPlan:
         candidates = Candidates.merge(free)
         self._round.free_speed = max(self._speed(candidates), 1.0)
         costly = ((name, outlook) for name, outlook in self._drafters.items() if not self._is_free(outlook))
-        for name, outlook in sorted(costly, key=lambda entry: -self._expected(entry[1])):
-            if self._deserves(outlook, desk.unread(name), remaining):
+        for name, _ in sorted(costly, key=lambda entry: -self._expected(entry[1])):
+            if self._deserves(name, desk.unread(name), remaining):
                 return self._pay(desk, name, limit, free)
         return candidates
+
+    def explain(self, draft: Draft) -> Reason:
+        shared, spent_s = self._round.shared, self._round.spent_s
+        considered = tuple(self._consider(name, outlook) for name, outlook in self._drafters.items())
+        proposals = [self._drafters[name].proposal(proposed) for name, proposed in self._round.drafts.items()]
+        expected = Candidates.merge(proposals).expected(draft)
+        round_s = shared.seconds(len(draft.tokens)) + spent_s
+        speed = shared.speed(expected, len(draft.tokens), spent_s)
+        return Reason(shared.plain_s, round_s, expected, speed, considered)
+
+    def _consider(self, name: str, outlook: Outlook) -> Consideration:
+        draft = self._round.drafts.get(name, Draft())
+        expected = sum(Candidates.merge([outlook.proposal(draft)]).survival)
+        if self._is_free(outlook):
+            return Consideration(name, len(draft.tokens), expected, None, "costs nothing")
+        note = (
+            "trial" if self._round.trial else "pays" if name == self._round.paid else self._round.rested.get(name, "")
+        )
+        return Consideration(name, len(draft.tokens), expected, self._expected(outlook), note)
 
     def learn(self, draft: Draft, verdict: Verdict, committed: Sequence[int]) -> None:
         written = (*(draft.tokens[index] for index in verdict.path), verdict.next_token)
@@ -164,32 +185,46 @@ class RequestPlan:
     def _expected(self, outlook: Outlook) -> float:
         return self._round.shared.expected(outlook.average)
 
-    def _deserves(self, outlook: Outlook, unread: int, remaining: float) -> bool:
+    def _deserves(self, name: str, unread: int, remaining: float) -> bool:
         """Whether to pay this drafter, beside what can be had without it."""
-        gain, shared = self._expected(outlook), self._round.shared
-        costs, allowance = outlook.known.costs, outlook.known.allowance
+        outlook, shared = self._drafters[name], self._round.shared
+        gain, costs = self._expected(outlook), outlook.known.costs
         reading = unread * costs.context_token_s * shared.rate
-        if gain > _MARGIN:
-            saved = remaining * self._undrafted * (1.0 - 1.0 / gain)
-            return gain > self._round.free_speed and (reading <= _CHEAP_READING or reading < saved)
-        trial = (_TRIAL_TOKENS * costs.token_s + shared.seconds(_TRIAL_TOKENS) - shared.plain_s) * shared.rate
+        if gain <= _MARGIN:
+            return self._may_try(name, reading)
+        if gain <= self._round.free_speed:
+            return self._may_try(name, reading)
+        saved = remaining * self._undrafted * (1.0 - 1.0 / gain)
+        if reading <= _CHEAP_READING or reading < saved:
+            return True
+        self._round.rested[name] = f"reading {unread} tokens may cost more than it saves"
+        return False
+
+    def _may_try(self, name: str, reading: float) -> bool:
+        """Whether to pay a drafter that is not expected to pay, to see if that has changed."""
+        outlook, shared, speed = self._drafters[name], self._round.shared, self._round.free_speed
+        costs, allowance = outlook.known.costs, outlook.known.allowance
+        trial_s = _TRIAL_TOKENS * costs.token_s + shared.seconds(_TRIAL_TOKENS)
+        loss = speed * trial_s * shared.rate - shared.load.requests
         untried = not outlook.known.tried and reading <= _CHEAP_READING  # costs measured at load may be wrong
-        if self._round.free_speed <= _MARGIN and (untried or allowance.covers(reading + trial)):
+        if (untried and speed <= _MARGIN) or allowance.covers(reading + loss):
             self._round.trial = True
             return True
         allowance.rest()
+        self._round.rested[name] = f"{speed:.2f}x without it" if speed > _MARGIN else "rests"
         return False
 
     def _pay(self, desk: Desk, name: str, limit: int, free: Sequence[Proposal]) -> Candidates:
         """What there is to verify once a drafter has spent time on it."""
         outlook, unread, trial = self._drafters[name], desk.unread(name), self._round.trial
-        pursuit = Pursuit(outlook, self._round.shared, self._round.free_speed, self._clock, endless=trial)
-        draft = desk.ask(name, min(limit, _TRIAL_TOKENS) if trial else limit, pursuit)
+        brief = trial and self._expected(outlook) <= _MARGIN
+        pursuit = Pursuit(outlook, self._round.shared, self._round.free_speed, self._clock, endless=brief)
+        draft = desk.ask(name, min(limit, _TRIAL_TOKENS) if brief else limit, pursuit)
         spent_s = pursuit.finish(len(draft.tokens), unread)
         outlook.known.tried = True
         self._round.paid, self._round.spent_s = name, spent_s
         self._round.drafts[name] = draft
-        if draft.tokens and (trial or draft.q is not None):
+        if draft.tokens and (brief or draft.q is not None):
             # Which drawn tokens are verified must not depend on what was drawn, or answers would no longer follow the
             # target's distribution.
             return Candidates(whole=draft, spent_s=spent_s)
@@ -215,6 +250,9 @@ class FixedLength:
     def gather(self, desk: Desk, limit: int, _load: Load) -> Candidates:
         """What is proposed to this request, to be verified whole."""
         return Candidates(whole=self.draft(desk, limit))
+
+    def explain(self, _draft: Draft) -> None:
+        return None
 
     def learn(self, draft: Draft, verdict: Verdict, committed: Sequence[int]) -> None:
         pass

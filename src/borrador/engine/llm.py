@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
-from typing import Protocol, overload
+from typing import NamedTuple, Protocol, overload
 
 from borrador.config import DEFAULT_CONTEXT, MAX_DRAFT_TOKENS
 from borrador.draft.protocol import Drafter
@@ -32,6 +32,14 @@ from borrador.types import Completion, Messages, SamplingParams
 from borrador.values import flag, integer
 
 Prompt = str | Messages
+
+
+class _Asked(NamedTuple):
+    """How an answer is to be drafted; see `LLM.stream`."""
+
+    speculate: bool
+    draft_tokens: int | None
+    explain: bool
 
 
 class ChatRenderer(Protocol):
@@ -91,6 +99,7 @@ class LLM:
         *,
         speculate: bool = True,
         draft_tokens: int | None = None,
+        explain: bool = False,
     ) -> AnswerStream:
         """Write an answer event by event.
 
@@ -99,6 +108,7 @@ class LLM:
             params: how tokens are chosen and when to stop; the default is greedy.
             speculate: False decodes plainly, without drafters.
             draft_tokens: tokens drafted each round of this answer, from 0 to 64; None is as the LLM was loaded.
+            explain: let the records of rounds say why they drafted what they did.
 
         Raises:
             ContextLengthError: the prompt leaves no room for an answer.
@@ -118,7 +128,8 @@ class LLM:
                 "Shorten it, or choose a larger context.",
             )
         grammar = self._grammars.open(params, len(tokens))
-        return AnswerStream(self._turn, lambda: self._open_session(tokens, params, grammar, speculate, draft_tokens))
+        plan = _Asked(speculate, draft_tokens, flag("explain", explain))
+        return AnswerStream(self._turn, lambda: self._open_session(tokens, params, grammar, plan))
 
     @overload
     def generate(
@@ -255,8 +266,7 @@ class LLM:
         prompt: Sequence[int],
         params: SamplingParams,
         grammar: Matcher | None,
-        speculate: bool,
-        draft_tokens: int | None,
+        asked: _Asked,
     ) -> Session:
         target, end_ids = self._sequence.target, self._end_ids(params)
         answer = Answer(
@@ -267,7 +277,7 @@ class LLM:
             least=params.min_tokens,
             shape=grammar,
         )
-        drafters = self._drafters if speculate else {}
+        drafters = self._drafters if asked.speculate else {}
         shaper = Shaper(params, prompt_length=len(prompt), end_ids=end_ids, masks=grammar)
         sessions = {name: drafter.open(shaper) for name, drafter in drafters.items()}
         state = RoundState(
@@ -275,7 +285,7 @@ class LLM:
             context=list(prompt),
             proposer=Proposer(
                 sessions,
-                self._planner.open(draft_tokens if speculate else 0),
+                self._planner.open(asked.draft_tokens if asked.speculate else 0),
                 target.vocabulary_size,
                 grammar,
                 self._planner.pass_s,
@@ -283,5 +293,6 @@ class LLM:
             rule=rule_for(shaper),
             ending=answer,
             grammar=grammar if drafters and not params.judges_all_tokens else None,
+            explains=asked.explain,
         )
         return Session(state, answer, self._sequence, self._planner.observe_pass)

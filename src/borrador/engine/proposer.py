@@ -12,7 +12,7 @@ from borrador.engine.candidates import Candidates, Load, PassCost, choose
 from borrador.engine.costs import behind
 from borrador.grammar.matcher import Matcher
 from borrador.models.target import BestTokens
-from borrador.types import Draft, Verdict
+from borrador.types import Draft, Reason, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,12 @@ class DraftPlan(Protocol):
         """
         ...
 
+    def explain(self, draft: Draft, /) -> Reason | None:
+        """Why the last `gather` led to this draft; None where nothing was weighed."""
+        ...
+
     def learn(self, draft: Draft, verdict: Verdict, committed: Sequence[int]) -> None:
-        """Learn how the round ended that began with the last `draft`."""
+        """Learn how the round ended that began with the last `gather`."""
         ...
 
 
@@ -111,6 +115,10 @@ class Proposer:
             return Candidates()
         desk = Desk(self._sessions, context, self._vocabulary_size, self._grammar, pending)
         return self._plan.gather(desk, limit, load)
+
+    def explain(self, draft: Draft) -> Reason | None:
+        """Why the last round chose this draft; None where nothing was weighed."""
+        return self._plan.explain(draft)
 
     def learn_successors(self, context: Sequence[int], draft: Draft, best: BestTokens) -> None:
         """Let those drafters learn from a pass that do; arguments as for `SuccessorLearner`."""

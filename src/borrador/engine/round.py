@@ -18,7 +18,7 @@ from borrador.models.passes import best_of, evaluate
 from borrador.models.target import BestTokens, Rows, Target, Wanted
 from borrador.sampling.rules import AcceptanceRule
 from borrador.sampling.shaping import History
-from borrador.types import Draft, Origin, RoundRecord, Verdict
+from borrador.types import Draft, Origin, Reason, RoundRecord, Verdict
 
 _LONGEST_FORCED = 256
 
@@ -44,6 +44,7 @@ class RoundState:
             alone, is pending and is evaluated by the next round.
         grammar: where the answer has one and is not to be decoded plainly: tokens that it leaves no choice about are
             committed without a pass that would choose them.
+        explains: records say why a round drafted what it did.
     """
 
     target: Target
@@ -52,6 +53,7 @@ class RoundState:
     rule: AcceptanceRule[Any]
     ending: Ending
     grammar: Matcher | None = None
+    explains: bool = False
     rounds: int = 0
 
     @property
@@ -99,13 +101,14 @@ class Round:
         pending: how many tokens of the context the pass evaluates before the draft.
     """
 
-    __slots__ = ("_cached", "_committed", "_length", "_verdict", "draft", "pending", "state")
+    __slots__ = ("_cached", "_committed", "_length", "_reason", "_verdict", "draft", "pending", "state")
 
     def __init__(self, state: RoundState) -> None:
         self.state = state
         self.draft = Draft()
         self._cached, self._length = state.target.length, len(state.context)
         self.pending = self._length - self._cached
+        self._reason: Reason | None = None
         self._verdict: Verdict
         self._committed: tuple[int, ...]
 
@@ -114,6 +117,8 @@ class Round:
         state = self.state
         limit = state.ending.room() - 1 if state.rounds else 0
         self.draft = state.proposer.propose(state.context, limit, pending=self.pending)
+        if state.explains and limit > 0:
+            self._reason = state.proposer.explain(self.draft)
         return _rows(state.context[self._cached :], self.draft)
 
     def accept(self, evidence: Any) -> None:
@@ -160,6 +165,7 @@ class Round:
             forward_s=times.forwarded - times.drafted,
             total_s=times.end - times.start,
             pending=self.pending,
+            reason=self._reason,
         )
 
 
