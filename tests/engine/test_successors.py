@@ -80,15 +80,14 @@ def test_rows_of_other_drafters_teach_as_well() -> None:
     assert {draft.drafter for _, draft, _ in drafter.passes} == {"none", "first heard"}
 
 
-def test_several_answers_teach_one_after_the_other() -> None:
+def test_several_answers_teach_beside_one_another() -> None:
     model, drafter = ScriptedModel(VOCABULARY, seed=3), LearningDrafter()
     params = SamplingParams(temperature=0.9, seed=1, max_tokens=6, ignore_eos=True)
     answers = scripted_llm(model, drafter).generate("abc", params, n=3)
     require_right(model, drafter.passes)
     starts = [index for index, (context, _, _) in enumerate(drafter.passes) if context == ids("abc")]
-    assert starts[0] == 0
     assert len(starts) == 3
-    assert [answer.stats.target_passes for answer in answers] == np.diff([*starts, len(drafter.passes)]).tolist()
+    assert sum(answer.stats.target_passes for answer in answers) == len(drafter.passes)
 
 
 @pytest.mark.parametrize("end", [2, 3, 4])

@@ -14,7 +14,8 @@ from borrador.draft.registry import expand_specs
 from borrador.types import GenerationEvent, SamplingParams
 
 if TYPE_CHECKING:
-    from borrador.engine.llm import LLM, Prompt
+    from borrador.engine.llm import LLM
+    from borrador.engine.prompts import Prompt
     from borrador.engine.stream import AnswerStream
 
 

@@ -127,7 +127,7 @@ class Candidates:
 
 
 def best_rows(
-    survivals: Sequence[Sequence[float]], pass_s: PassCost, load: Load, spent_s: float = 0.0
+    survivals: Sequence[Sequence[float]], pass_s: PassCost, load: Load, spent_s: float = 0.0, margin: float = 1.0
 ) -> list[list[int]]:
     """The rows of a pass that bring most tokens per second: (requests + sum of survival) / (T(rows) + drafting time).
 
@@ -136,12 +136,13 @@ def best_rows(
         pass_s: T(m), seconds of a pass over m rows.
         load: the pass without any of them.
         spent_s: seconds that drafting took.
+        margin: the speed that rows must promise, as a multiple of the speed without any.
 
     Returns:
         Per request the indices to verify; with every token its parent, and at most `LONGEST_DRAFT`.
     """
     ranked = _ranked(survivals)
-    best, count = load.requests / (pass_s(load.rows) + spent_s), 0
+    best, count = margin * load.requests / (pass_s(load.rows) + spent_s), 0
     tokens = float(load.requests)
     for rows, (survival, _, _) in enumerate(ranked, 1):
         tokens += survival
@@ -164,19 +165,20 @@ def _ranked(survivals: Sequence[Sequence[float]]) -> list[tuple[float, int, int]
     return ranked
 
 
-def choose(gathered: Sequence[Candidates], pass_s: PassCost | None, load: Load) -> list[Draft]:
+def choose(gathered: Sequence[Candidates], pass_s: PassCost | None, load: Load, margin: float = 1.0) -> list[Draft]:
     """The draft that each request verifies in the pass they share.
 
     Args:
         gathered: per request.
         pass_s: T(m), seconds of a pass over m rows; None where all drafts are taken whole.
         load: the pass without drafts.
+        margin: as for `best_rows`.
     """
     whole = sum(len(candidates.whole.tokens) for candidates in gathered if candidates.whole is not None)
     load = load._replace(rows=load.rows + whole)
     spent_s = sum(candidates.spent_s for candidates in gathered)
     offered = [candidates.survival if candidates.whole is None else () for candidates in gathered]
-    chosen = best_rows(offered, pass_s, load, spent_s) if pass_s is not None else [[] for _ in gathered]
+    chosen = best_rows(offered, pass_s, load, spent_s, margin) if pass_s is not None else [[] for _ in gathered]
     return [
         candidates.take(indices) if candidates.whole is None else candidates.whole
         for candidates, indices in zip(gathered, chosen, strict=True)

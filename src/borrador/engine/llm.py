@@ -7,45 +7,24 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
-from typing import NamedTuple, Protocol, overload
+from typing import Any, overload
 
-from borrador.config import DEFAULT_CONTEXT, MAX_DRAFT_TOKENS
+from borrador.config import DEFAULT_CONTEXT
 from borrador.draft.protocol import Drafter
-from borrador.engine.answer import Answer
+from borrador.engine.batch import Batch
+from borrador.engine.member import Request
 from borrador.engine.planner import Planner
 from borrador.engine.profile import Profile
-from borrador.engine.proposer import Proposer
-from borrador.engine.round import RoundState
-from borrador.engine.session import Session
-from borrador.engine.stream import AnswerStream
-from borrador.errors import ContextLengthError, UsageError
-from borrador.grammar.compiler import GrammarCompiler
-from borrador.grammar.matcher import Matcher
-from borrador.models.prefix import CachedSequence
+from borrador.engine.prompts import DEFAULT_CONCURRENT, MOST_CONCURRENT, ManyParams, Prompt, pair_up
+from borrador.engine.requests import ChatRenderer, Drafting, Requests
+from borrador.engine.stream import AnswerStream, BatchStream, EventStream, collect, completion_of, named
+from borrador.errors import BorradorError, UsageError
+from borrador.models.prefix import SequencePool
 from borrador.models.target import Model
 from borrador.params import MAX_COMPLETIONS
-from borrador.sampling.rules import rule_for
-from borrador.sampling.shaping import Shaper
-from borrador.text.detokenizer import Detokenizer
 from borrador.text.tokenizer import Tokenizer
-from borrador.types import Completion, Messages, SamplingParams
-from borrador.values import flag, integer
-
-Prompt = str | Messages
-
-
-class _Asked(NamedTuple):
-    """How an answer is to be drafted; see `LLM.stream`."""
-
-    speculate: bool
-    draft_tokens: int | None
-    explain: bool
-
-
-class ChatRenderer(Protocol):
-    """Turns messages into a prompt; see `borrador.text.chat_template.ChatTemplate`."""
-
-    def render(self, messages: Messages) -> str: ...
+from borrador.types import Completion, SamplingParams
+from borrador.values import integer
 
 
 class LLM:
@@ -77,14 +56,16 @@ class LLM:
     ) -> None:
         self._model = model
         self._tokenizer = tokenizer
-        self._template = template
         self._drafters = {drafter.name: drafter for drafter in drafters}
-        self._sequence = CachedSequence(model.open(context_length))
-        self._grammars = GrammarCompiler(tokenizer, self._sequence.target.vocabulary_size)
-        self._planner = Planner(self._sequence.target, self._drafters, draft_tokens=draft_tokens, profile=profile)
+        self._sequences = SequencePool(lambda: model.open(context_length))
+        self._sequence = self._sequences.take(())  # the one of answers that are written alone
+        self._sequences.give_back(self._sequence)
+        target = self._sequence.target
+        self._planner = Planner(target, self._drafters, draft_tokens=draft_tokens, profile=profile)
+        self._requests = Requests(target, tokenizer, template, self._drafters, self._planner)
         self._lock = threading.Lock()
         self._writer: int | None = None  # the thread whose answer is being written
-        self._stream: weakref.ref[AnswerStream] | None = None
+        self._stream: weakref.ref[EventStream[Any]] | None = None
         self._closed = False
 
     @property
@@ -117,19 +98,45 @@ class LLM:
                 closed its last answer.
         """
         self._require_open()
-        params, speculate = self._checked(params), flag("speculate", speculate)
-        if draft_tokens is not None:
-            draft_tokens = integer("draft_tokens", draft_tokens, 0, MAX_DRAFT_TOKENS)
-        tokens = self.tokenize(prompt)
-        limit = self.context_length
-        if len(tokens) >= limit:
-            raise ContextLengthError(
-                f"a prompt must be shorter than the context of {limit} tokens, it has {len(tokens)}",
-                "Shorten it, or choose a larger context.",
-            )
-        grammar = self._grammars.open(params, len(tokens))
-        plan = _Asked(speculate, draft_tokens, flag("explain", explain))
-        return AnswerStream(self._turn, lambda: self._open_session(tokens, params, grammar, plan))
+        request = self._requests.prepare(prompt, params, Drafting(speculate, draft_tokens, explain))
+        return AnswerStream(self._turn, lambda: request.open(self._sequence))
+
+    def stream_many(
+        self,
+        prompts: Sequence[Prompt],
+        params: ManyParams = None,
+        *,
+        concurrent: int = DEFAULT_CONCURRENT,
+        speculate: bool = True,
+        draft_tokens: int | None = None,
+    ) -> BatchStream:
+        """Write answers to several prompts together, event by event: a pass of the model serves all that are live.
+
+        Each answer is the one that its prompt gets alone. A prompt that fails while it is written does not touch the
+        others: its error is raised once they are finished.
+
+        Args:
+            prompts: texts or conversations.
+            params: of all of them, or a list with one for each.
+            concurrent: the most answers written at a time, from 1 to 256; each holds a cache of its own. The others
+                wait for their turn.
+            speculate: as for `stream`.
+            draft_tokens: as for `stream`.
+
+        Raises:
+            ContextLengthError: a prompt leaves no room for an answer.
+            UsageError: as for `stream`, for any of the prompts, of which the error gives the index; or the lists differ
+                in length.
+        """
+        self._require_open()
+        limit, drafting = integer("concurrent", concurrent, 1, MOST_CONCURRENT), Drafting(speculate, draft_tokens)
+        requests: list[Request] = []
+        for index, (prompt, of_prompt) in enumerate(pair_up(prompts, params)):
+            try:
+                requests.append(self._requests.prepare(prompt, of_prompt, drafting))
+            except BorradorError as error:
+                raise named(error, f"prompt {index}") from error
+        return self._write_together(requests, limit, "prompt")
 
     @overload
     def generate(
@@ -164,32 +171,36 @@ class LLM:
         """Write a whole answer, or `n` of them. Arguments and errors as for `stream`.
 
         Args:
-            n: write so many answers, at most 128, and give a list of them. The prompt is evaluated once. Answer i,
-                counted from 0, is the one that the seed + i (modulo 2^64) gives on its own; without a seed each is a
-                fresh draw.
+            n: write so many answers, at most 128, and give a list of them. The prompt is evaluated once, and the
+                answers are written together. Answer i, counted from 0, is the one that the seed + i (modulo 2^64) gives
+                on its own; without a seed each is a fresh draw.
         """
         if n is None:
-            return self._complete(self.stream(prompt, params, speculate=speculate, draft_tokens=draft_tokens), params)
-        count, params = integer("n", n, 1, MAX_COMPLETIONS), self._checked(params)
-        answers = (params.for_completion(index) for index in range(count))
-        return [
-            self._complete(self.stream(prompt, each, speculate=speculate, draft_tokens=draft_tokens), each)
-            for each in answers
-        ]
+            with self.stream(prompt, params, speculate=speculate, draft_tokens=draft_tokens) as stream:
+                return completion_of(list(stream), params, stream.stats)
+        self._require_open()
+        drafting = Drafting(speculate, draft_tokens)
+        count, params = integer("n", n, 1, MAX_COMPLETIONS), self._requests.checked(params)
+        every = [params.for_completion(index) for index in range(count)]
+        requests = [self._requests.prepare(prompt, of_one, drafting) for of_one in every]
+        return collect(self._write_together(requests, DEFAULT_CONCURRENT, "answer"), every)
 
-    def _complete(self, stream: AnswerStream, params: SamplingParams | None) -> Completion:
-        with stream:
-            events = list(stream)
-            logprobs = tuple(event.logprobs for event in events if event.logprobs is not None)
-            asked = params is not None and params.logprobs is not None
-            return Completion(
-                text="".join(event.text for event in events),
-                token_ids=tuple(token for event in events for token in event.token_ids),
-                origins=tuple(event.origin for event in events if event.token_ids),
-                finish_reason=events[-1].finish_reason or "stop",
-                logprobs=logprobs if asked else None,
-                stats=stream.stats,
-            )
+    def generate_many(
+        self,
+        prompts: Sequence[Prompt],
+        params: ManyParams = None,
+        *,
+        concurrent: int = DEFAULT_CONCURRENT,
+        speculate: bool = True,
+        draft_tokens: int | None = None,
+    ) -> list[Completion]:
+        """Write whole answers to several prompts together, in the order of the prompts. Arguments and errors as for
+        `stream_many`."""
+        paired = pair_up(prompts, params)
+        stream = self.stream_many(
+            prompts, params, concurrent=concurrent, speculate=speculate, draft_tokens=draft_tokens
+        )
+        return collect(stream, [of_prompt for _, of_prompt in paired])
 
     def tokenize(self, prompt: Prompt) -> list[int]:
         """The token ids that the model sees for a prompt.
@@ -197,18 +208,14 @@ class LLM:
         Raises:
             UsageError: the prompt is empty, or not valid.
         """
-        text = prompt if isinstance(prompt, str) else self._template.render(prompt) if prompt else ""
-        tokens = self._tokenizer.encode_prompt(text, specials=True) if text else []
-        if not tokens:
-            raise UsageError("the prompt must hold at least one token, it is empty", "Say what to write about.")
-        return tokens
+        return self._requests.tokenize(prompt)
 
     def token_text(self, token_id: int) -> str:
         """A token for people to read. Raises UsageError for an id that the model does not have."""
         return self._tokenizer.token_text(integer("token_id", token_id, 0, self._tokenizer.vocabulary_size - 1))
 
     def close(self) -> None:
-        """Free models and caches; an answer that this thread left unfinished is cancelled. Safe to call twice."""
+        """Free models and caches; answers that this thread left unfinished are cancelled. Safe to call twice."""
         unfinished = self._stream() if self._stream is not None else None
         if unfinished is not None and self._writer == threading.get_ident():
             unfinished.close()
@@ -219,6 +226,7 @@ class LLM:
             self._planner.save()
             with ExitStack() as closing:
                 closing.callback(self._model.close)
+                closing.callback(self._sequences.close)
                 for drafter in self._drafters.values():
                     closing.callback(drafter.close)
 
@@ -230,8 +238,13 @@ class LLM:
     ) -> None:
         self.close()
 
+    def _write_together(self, requests: Sequence[Request], limit: int, noun: str) -> BatchStream:
+        planner = self._planner
+        batch = Batch(self._model, self._sequences, limit, planner.observe_pass, planner.pass_s)
+        return BatchStream(self._turn, batch, requests, noun)
+
     @contextmanager
-    def _turn(self, stream: weakref.ref[AnswerStream]) -> Iterator[None]:
+    def _turn(self, stream: weakref.ref[EventStream[Any]]) -> Iterator[None]:
         if self._writer == threading.get_ident():
             raise UsageError(
                 "one answer at a time can be written in a thread, and another is unfinished",
@@ -248,51 +261,3 @@ class LLM:
     def _require_open(self) -> None:
         if self._closed:
             raise UsageError("this LLM is closed", "Load the model again.")
-
-    def _checked(self, params: SamplingParams | None) -> SamplingParams:
-        if params is None:
-            return SamplingParams()
-        if not isinstance(params, SamplingParams):
-            raise UsageError(f"params must be SamplingParams, got {params!r:.80}", "Write SamplingParams(...).")
-        params.require_vocabulary(self._sequence.target.vocabulary_size, self._end_ids(params))
-        return params
-
-    def _end_ids(self, params: SamplingParams) -> frozenset[int]:
-        model_ends: frozenset[int] = frozenset() if params.ignore_eos else self._tokenizer.eog_ids
-        return model_ends.union(params.stop_token_ids)
-
-    def _open_session(
-        self,
-        prompt: Sequence[int],
-        params: SamplingParams,
-        grammar: Matcher | None,
-        asked: _Asked,
-    ) -> Session:
-        target, end_ids = self._sequence.target, self._end_ids(params)
-        answer = Answer(
-            Detokenizer(self._tokenizer),
-            stop=params.stop,
-            end_ids=end_ids,
-            capacity=min(params.max_tokens, target.context_length - len(prompt)),
-            least=params.min_tokens,
-            shape=grammar,
-        )
-        drafters = self._drafters if asked.speculate else {}
-        shaper = Shaper(params, prompt_length=len(prompt), end_ids=end_ids, masks=grammar)
-        sessions = {name: drafter.open(shaper) for name, drafter in drafters.items()}
-        state = RoundState(
-            target=target,
-            context=list(prompt),
-            proposer=Proposer(
-                sessions,
-                self._planner.open(asked.draft_tokens if asked.speculate else 0),
-                target.vocabulary_size,
-                grammar,
-                self._planner.pass_s,
-            ),
-            rule=rule_for(shaper),
-            ending=answer,
-            grammar=grammar if drafters and not params.judges_all_tokens else None,
-            explains=asked.explain,
-        )
-        return Session(state, answer, self._sequence, self._planner.observe_pass)

@@ -17,8 +17,9 @@ from borrador.draft.plugin import DrafterContext, PluginDrafter, find_plugins
 from borrador.draft.protocol import Drafter
 from borrador.draft.registry import open_drafters, require_use_of_history
 from borrador.draft.shortlist import Shortlist, automatic_size, frequent_tokens
-from borrador.engine.llm import LLM, ChatRenderer
+from borrador.engine.llm import LLM
 from borrador.engine.profile import Profile
+from borrador.engine.requests import ChatRenderer
 from borrador.errors import UsageError
 from borrador.models.download import resolve
 from borrador.models.native import NativeModel

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Protocol
 
-from borrador.draft.protocol import DraftSession, GoOn, Hinting, HintTaker, SuccessorLearner, always
+from borrador.draft.protocol import Drafter, DraftSession, GoOn, Hinting, HintTaker, SuccessorLearner, always
 from borrador.draft.trim import trim
 from borrador.engine.candidates import Candidates, Load, PassCost, choose
 from borrador.engine.costs import behind
 from borrador.grammar.matcher import Matcher
 from borrador.models.target import BestTokens
+from borrador.sampling.shaping import Shaper
 from borrador.types import Draft, Reason, Verdict
 
 
@@ -99,8 +101,19 @@ class Proposer:
         for session in sessions.values():
             if isinstance(session, HintTaker):
                 session.use_hints(hints)
+        self._gathered = False
         self._learners = [session for session in sessions.values() if isinstance(session, SuccessorLearner)]
         self.successors = max((learner.successors for learner in self._learners), default=0)
+
+    @property
+    def is_fixed(self) -> bool:
+        """Its drafts are verified whole, whatever that costs."""
+        return self._pass_s is None
+
+    @property
+    def drafts(self) -> bool:
+        """There is a drafter."""
+        return bool(self._sessions)
 
     def propose(self, context: Sequence[int], limit: int, *, pending: int = 1) -> Draft:
         """A draft of at most `limit` tokens, or an empty one, for a pass that evaluates `pending` tokens before it."""
@@ -114,6 +127,7 @@ class Proposer:
         if limit < 1:
             return Candidates()
         desk = Desk(self._sessions, context, self._vocabulary_size, self._grammar, pending)
+        self._gathered = True
         return self._plan.gather(desk, limit, load)
 
     def explain(self, draft: Draft) -> Reason | None:
@@ -126,11 +140,24 @@ class Proposer:
             learner.learn_successors(context, draft, best)
 
     def observe(self, draft: Draft, verdict: Verdict, committed: Sequence[int]) -> None:
-        """Let everyone learn how the round ended."""
-        self._plan.learn(draft, verdict, committed)
+        """Let everyone learn how the round ended; the plan, where it was asked for a draft."""
+        if self._gathered:
+            self._plan.learn(draft, verdict, committed)
+        self._gathered = False
         for session in self._sessions.values():
             session.observe(committed)
 
     def close(self) -> None:
         for session in self._sessions.values():
             session.close()
+
+
+def open_sessions(drafters: Mapping[str, Drafter], shaper: Shaper) -> dict[str, DraftSession]:
+    """A session of every drafter, by its name; none stays open where one cannot be opened."""
+    with ExitStack() as opened:
+        sessions: dict[str, DraftSession] = {}
+        for name, drafter in drafters.items():
+            sessions[name] = drafter.open(shaper)
+            opened.callback(sessions[name].close)
+        opened.pop_all()
+        return sessions

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from borrador.engine.candidates import Candidates, Load
 from borrador.engine.proposer import Proposer
 from borrador.grammar.matcher import Matcher
 from borrador.models.passes import best_of, evaluate
@@ -83,7 +84,7 @@ def play_round(state: RoundState) -> RoundRecord:
     try:
         rows = current.propose()
         drafted = time.perf_counter()
-        evidence = evaluate(state.target, rows, state.wanted)
+        evidence = evaluate(state.target, rows, current.wanted)
         forwarded = time.perf_counter()
         current.accept(evidence)
     except BaseException:
@@ -95,31 +96,51 @@ def play_round(state: RoundState) -> RoundRecord:
 class Round:
     """The steps of a round: propose, (a pass over the rows,) accept, record. Whatever fails, `undo` must follow.
 
+    Where requests share the pass, proposing is two steps: `gather` from each, then `place` what was chosen for it.
+
     Attributes:
         state: of the request.
         draft: what was proposed.
         pending: how many tokens of the context the pass evaluates before the draft.
+        teaches: drafters that learn from passes see this one.
     """
 
-    __slots__ = ("_cached", "_committed", "_length", "_reason", "_verdict", "draft", "pending", "state")
+    __slots__ = ("_cached", "_committed", "_length", "_reason", "_verdict", "draft", "pending", "state", "teaches")
 
     def __init__(self, state: RoundState) -> None:
         self.state = state
         self.draft = Draft()
+        self.teaches = True
         self._cached, self._length = state.target.length, len(state.context)
         self.pending = self._length - self._cached
         self._reason: Reason | None = None
         self._verdict: Verdict
         self._committed: tuple[int, ...]
 
+    @property
+    def wanted(self) -> Wanted:
+        """What the pass is to give."""
+        return self.state.wanted if self.teaches else self.state.rule.wanted
+
+    @property
+    def limit(self) -> int:
+        """The most tokens that may be drafted. None in the first round: its pass is a prompt's."""
+        return self.state.ending.room() - 1 if self.state.rounds else 0
+
     def propose(self) -> Rows:
         """Ask for a draft; the rows of the pass that verifies it. Row 0 of the evidence follows the context."""
-        state = self.state
-        limit = state.ending.room() - 1 if state.rounds else 0
-        self.draft = state.proposer.propose(state.context, limit, pending=self.pending)
-        if state.explains and limit > 0:
-            self._reason = state.proposer.explain(self.draft)
-        return _rows(state.context[self._cached :], self.draft)
+        return self.place(self.state.proposer.propose(self.state.context, self.limit, pending=self.pending))
+
+    def gather(self, load: Load) -> Candidates:
+        """What is proposed for a pass with this load."""
+        return self.state.proposer.gather(self.state.context, self.limit, load, pending=self.pending)
+
+    def place(self, draft: Draft) -> Rows:
+        """Take a draft; the rows of the pass that verifies it."""
+        self.draft = draft
+        if self.state.explains and self.limit > 0:
+            self._reason = self.state.proposer.explain(draft)
+        return _rows(self.state.context[self._cached :], draft)
 
     def accept(self, evidence: Any) -> None:
         """Judge the draft by what the pass gave, and commit what belongs to the answer to context and cache.
@@ -143,9 +164,14 @@ class Round:
     def _teach(self, evidence: Any) -> None:
         """Show the pass to drafters that learn from it, before anything shapes what the model gave."""
         proposer = self.state.proposer
-        if proposer.successors:
+        if proposer.successors and self.teaches:
             best = evidence if isinstance(evidence, BestTokens) else best_of(evidence, Wanted(proposer.successors))
             proposer.learn_successors(self.state.context, self.draft, best)
+
+    @property
+    def accepted(self) -> int:
+        """How many tokens of the draft became part of the answer."""
+        return min(len(self._verdict.path), len(self._committed))
 
     def undo(self) -> None:
         """Bring context and cache back to where they were before the round."""

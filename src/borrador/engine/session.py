@@ -10,25 +10,30 @@ from borrador.engine.candidates import Load
 from borrador.engine.round import RoundState, play_round
 from borrador.engine.stats import StatsCounter
 from borrador.models.prefix import CachedSequence, prefill
+from borrador.models.target import Target
 from borrador.types import GenerationEvent, GenerationStats, Origin, RoundRecord
 
 ObservePass = Callable[[int, float, Load], None]
 
 
 class Session:
-    """Writes one answer.
+    """Writes one answer: alone by `events`, or in step with others, see `borrador.engine.batch`.
 
     Args:
         state: the round's parts; its context holds the prompt.
         answer: where the answer goes.
         sequence: the target's cache, kept for the next request.
         observe_pass: told rows, seconds and load of every pass that decodes.
+
+    Attributes:
+        state: as it stands between rounds.
+        sequence: in which it writes.
     """
 
     def __init__(self, state: RoundState, answer: Answer, sequence: CachedSequence, observe_pass: ObservePass) -> None:
-        self._state = state
+        self.state = state
+        self.sequence = sequence
         self._answer = answer
-        self._sequence = sequence
         self._observe_pass = observe_pass
         self._stats = StatsCounter(len(state.context))
 
@@ -36,27 +41,57 @@ class Session:
     def stats(self) -> GenerationStats:
         return self._stats.snapshot()
 
+    @property
+    def is_finished(self) -> bool:
+        return self._answer.finish_reason is not None
+
+    @property
+    def unread(self) -> int:
+        """Tokens of the context that its cache does not hold."""
+        return len(self.state.context) - self.state.target.length
+
     def events(self) -> Iterator[GenerationEvent]:
         """Write the answer. Closing the iterator ends it early; the cache then holds committed tokens alone."""
-        state = self._state
+        state = self.state
         try:
             start = time.perf_counter()
-            self._sequence.resume(state.context)
-            cached_tokens = state.target.length
+            self.begin()
             prefill(state.target, state.context)
-            self._stats.add_prefill(time.perf_counter() - start, cached_tokens)
-            while self._answer.finish_reason is None:
+            self.add_prefill(time.perf_counter() - start)
+            while not self.is_finished:
                 record = play_round(state)
                 self._account(record)
-                yield from self._events_of(record)
+                yield from self.take(record)
         finally:
-            self._sequence.settle(state.context)
-            state.proposer.close()
+            self.end()
+
+    def begin(self) -> None:
+        """Keep what the cache holds of the prompt already."""
+        self.sequence.resume(self.state.context)
+        self._stats.add_cached(self.state.target.length)
+
+    def adopt(self, source: Target, length: int) -> None:
+        """Copy the prompt's first tokens, which another sequence holds, instead of evaluating them."""
+        self._stats.add_cached(length - self.state.target.length)
+        self.state.target.copy_from(source, length)
+
+    def add_prefill(self, seconds: float) -> None:
+        """Count time that went by before the first round."""
+        self._stats.add_prefill(seconds)
+
+    def take(self, record: RoundRecord) -> Iterator[GenerationEvent]:
+        """Count a round; its events."""
+        self._stats.add_round(record)
+        return self._events_of(record)
+
+    def end(self) -> None:
+        """Free what the request holds, however it ended; the cache then holds committed tokens alone."""
+        self.sequence.settle(self.state.context)
+        self.state.proposer.close()
 
     def _account(self, record: RoundRecord) -> None:
-        self._stats.add_round(record)
         if record.number > 1 and record.pending == 1:
-            context = len(self._state.context) - len(record.committed) - 1
+            context = len(self.state.context) - len(record.committed) - 1
             self._observe_pass(1 + len(record.draft.tokens), record.forward_s, Load(context=context))
 
     def _events_of(self, record: RoundRecord) -> Iterator[GenerationEvent]:

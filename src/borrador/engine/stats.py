@@ -15,8 +15,11 @@ class StatsCounter:
         self._proposed = self._tested = self._accepted = self._forced = 0
         self._prefill_s = self._decode_s = self._draft_s = self._forward_s = 0.0
 
-    def add_prefill(self, seconds: float, cached_tokens: int) -> None:
-        self._prompt_tokens_cached = cached_tokens
+    def add_cached(self, tokens: int) -> None:
+        """Count tokens of the prompt that need no evaluation."""
+        self._prompt_tokens_cached += tokens
+
+    def add_prefill(self, seconds: float) -> None:
         self._prefill_s += seconds
 
     def add_round(self, record: RoundRecord) -> None:

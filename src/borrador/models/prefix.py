@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from borrador.models.target import Rows, Target
 
@@ -32,6 +32,38 @@ class CachedSequence:
         kept = min(self.target.length, len(context))
         self.target.rewind(kept)
         self.tokens = list(context[:kept])
+
+
+class SequencePool:
+    """Sequences that requests take and give back; more are opened where none is left.
+
+    Args:
+        open_target: opens a sequence on the model.
+    """
+
+    def __init__(self, open_target: Callable[[], Target]) -> None:
+        self._open_target = open_target
+        self._idle: list[CachedSequence] = []
+
+    def take(self, prompt: Sequence[int]) -> CachedSequence:
+        """The sequence that holds most of the prompt's beginning, or else holds least.
+
+        Raises:
+            MemoryLimitError: none is left, and another one cannot be had.
+        """
+        if not self._idle:
+            return CachedSequence(self._open_target())
+        best = max(self._idle, key=lambda idle: (common_prefix(idle.tokens, prompt), -len(idle.tokens)))
+        self._idle.remove(best)
+        return best
+
+    def give_back(self, sequence: CachedSequence) -> None:
+        """Keep a sequence for the next request, which may begin alike."""
+        self._idle.append(sequence)
+
+    def close(self) -> None:
+        """Let go of all sequences."""
+        self._idle.clear()
 
 
 def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:

@@ -1,0 +1,42 @@
+"""How often a request's drafters are asked where many requests share a pass. Decides speed only."""
+
+from __future__ import annotations
+
+_KEEP = 0.9  # of the balance, with every round that asked: the last ten matter
+_FIRST_ROUNDS = 4  # that are asked whatever comes of it
+_LONGEST_REST = 32  # rounds
+
+
+class Pace:
+    """Lets a request's drafters rest while asking them takes more time than it saves.
+
+    Alone, a request asks at a price that no pass notices. Beside many others the time adds up, while what a draft saves
+    is a share of a pass that all of them wait for. After a round in vain the rest doubles; one that pays ends it.
+    """
+
+    def __init__(self) -> None:
+        self._balance_s = 0.0
+        self._left = _FIRST_ROUNDS
+        self._rest = 1
+        self._resting = 0
+
+    def asks(self) -> bool:
+        """Whether the drafters are asked in the round that begins now."""
+        if self._resting:
+            self._resting -= 1
+            return False
+        return True
+
+    def settle(self, saved_s: float, spent_s: float) -> None:
+        """Account for a round that asked.
+
+        Args:
+            saved_s: seconds of plain passes that the accepted tokens saved, less what their rows took.
+            spent_s: seconds that asking took.
+        """
+        self._balance_s = _KEEP * self._balance_s + saved_s - spent_s
+        self._left = max(self._left - 1, 0)
+        if self._balance_s >= 0.0 or saved_s > spent_s:
+            self._rest = 1
+        elif not self._left:
+            self._resting, self._rest = self._rest, min(2 * self._rest, _LONGEST_REST)

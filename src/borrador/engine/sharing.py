@@ -1,0 +1,76 @@
+"""Which of the requests that share a pass draft, and how much: what `choose` does, with an eye on the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from borrador.engine.candidates import Load, PassCost, choose
+from borrador.engine.costs import behind
+from borrador.engine.member import Member
+from borrador.engine.worth import token_values
+from borrador.types import Draft
+
+_FEW_READ = 16  # rows of prompts; with more, a pass is bound by arithmetic, and drafts cost what they save
+_NEARBY = 4  # rows over which the price of one is averaged
+_MARGIN = 1.02  # speed that drafts must promise where other requests wait for them
+_NOTHING = Draft()
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """A pass that requests share, before it runs.
+
+    Attributes:
+        load: of it, without drafts.
+        pass_s: T(m), seconds of a pass over m rows; None where it is not known, and drafts are verified whole.
+        read: rows of prompts in it.
+        draining: no request waits for its turn.
+    """
+
+    load: Load
+    pass_s: PassCost | None
+    read: int
+    draining: bool
+
+    def draft(self, playing: Sequence[Member]) -> None:
+        """Give every request that plays a round its draft."""
+        if self.pass_s is None or not playing:
+            asking = [member for member in playing if member.asks(pays=True, always=True)]
+        else:
+            asking = self._weigh(playing, behind(self.pass_s, self.load))
+        drafts = dict(zip(asking, self._choose(asking), strict=True))
+        for member in playing:
+            member.place(drafts.get(member, _NOTHING))
+
+    def learn(self, playing: Sequence[Member], rows: int) -> None:
+        """Let requests whose drafters were asked learn what came of it in a pass that had so many rows."""
+        if self.pass_s is None:
+            return
+        pass_s = behind(self.pass_s, self.load)
+        row_s = (pass_s(rows) - pass_s(self.load.rows)) / max(rows - self.load.rows, 1)
+        for member in playing:
+            member.settle(row_s)
+
+    def _weigh(self, playing: Sequence[Member], pass_s: PassCost) -> list[Member]:
+        """Those whose drafters are asked, for what their tokens may save."""
+        row_s = (pass_s(self.load.rows + _NEARBY) - pass_s(self.load.rows)) / _NEARBY
+        values = token_values(pass_s, self.load, [member.steps_left for member in playing], draining=self.draining)
+        alone, few = self.load.requests == 1, self.read <= _FEW_READ
+        asking: list[Member] = []
+        for member, token_s in zip(playing, values, strict=True):
+            member.token_s = token_s
+            pays = few and (alone or token_s > _MARGIN * row_s)
+            if member.asks(pays=pays, always=alone):
+                asking.append(member)
+        return asking
+
+    def _choose(self, asking: Sequence[Member]) -> Sequence[Draft]:
+        if not asking:
+            return ()
+        if self.pass_s is None:
+            return choose([member.gather(self.load, 1.0) for member in asking], None, self.load)
+        pass_s = behind(self.pass_s, self.load)
+        mean_s = pass_s(self.load.rows) / self.load.requests
+        gathered = [member.gather(self.load, member.token_s / mean_s) for member in asking]
+        return choose(gathered, pass_s, self.load, _MARGIN if self.load.requests > 1 else 1.0)

@@ -1,0 +1,34 @@
+"""What an accepted token saves, where requests share passes. Pure: numbers in, numbers out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from borrador.engine.candidates import Load, PassCost
+
+_CLOSE = 0.9  # a request with this share of the longest way to go may still be the last
+_STEPS = 2.0  # and one that is so few steps ahead
+
+
+def token_values(pass_s: PassCost, load: Load, steps_left: Sequence[float], *, draining: bool) -> list[float]:
+    """Seconds that an accepted token of each request saves.
+
+    A pass takes a base, however many rows it has, and something for each row. A token that a draft brought saves its
+    row in a later pass. The base it saves where the pass is not needed any more: as long as others wait for their turn,
+    each token brings them a share of a pass nearer. When nobody waits, passes go on until the last request is finished,
+    and only tokens of those that may be the last make them fewer.
+
+    Args:
+        pass_s: T(m), seconds of a pass over m rows.
+        load: of the pass, without drafts.
+        steps_left: of each request that writes a token in it, how many passes it needs yet.
+        draining: nobody waits for a turn.
+    """
+    half = max(load.rows // 2, 1)
+    total_s = pass_s(load.rows)
+    row_s = (total_s - pass_s(half)) / (load.rows - half) if load.rows > half else 0.0
+    base_s = max(total_s - row_s * load.rows, 0.0)
+    longest = max(steps_left, default=0.0)
+    last = [not draining or steps >= min(_CLOSE * longest, longest - _STEPS) for steps in steps_left]
+    share_s = base_s / max(sum(last), 1)
+    return [row_s + (share_s if is_last else 0.0) for is_last in last]
