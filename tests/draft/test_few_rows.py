@@ -45,10 +45,21 @@ def test_sizes_that_were_not_seen_cost_as_assumed_beside_those_that_were() -> No
 def test_a_pass_that_was_stalled_moves_the_costs_a_little_and_a_change_moves_them_for_good() -> None:
     few = costs(1.0)
     few.observe(1, 50.0)
-    assert few.seconds(1) == pytest.approx(1.05)
+    assert few.seconds(1) == pytest.approx(1.055)
     for _ in range(60):
         few.observe(1, 2.0)
     assert few.seconds(1) == pytest.approx(2.0, rel=0.02)
+
+
+def test_a_machine_that_becomes_slower_makes_no_size_dearer_than_another() -> None:
+    few = costs(1.0, 1.1, 1.2, 1.3)
+    for _ in range(100):
+        few.observe(1, 3.0)
+    assert few.seconds(4) / few.seconds(1) == pytest.approx(1.3, rel=0.15)
+    for _ in range(100):
+        few.observe(1, 3.0)
+        few.observe(4, 6.0)
+    assert few.seconds(4) / few.seconds(1) == pytest.approx(2.0, rel=0.05)
 
 
 def test_hints_that_turn_out_dear_are_given_up() -> None:

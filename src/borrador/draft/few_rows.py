@@ -4,8 +4,9 @@ from __future__ import annotations
 
 FEW_ROWS = 4  # a pass with a hint has no more
 _ASSUMED = (1.0, 1.05, 1.1, 1.15)  # hopeful, so that it is found out
-_FOLLOW = 0.1
-_LARGEST_SURPRISE = 0.5
+_FOLLOW_LEVEL = 0.1  # share of a surprise that moves all sizes: the machine has become slower
+_FOLLOW_SHAPE = 0.05  # and the size it came from
+_LARGEST_SURPRISE, _LARGEST_MISFIT = 0.5, 0.1
 
 
 class FewRows:
@@ -24,9 +25,13 @@ class FewRows:
         known = self._seconds[rows - 1]
         if known is None:
             self._seconds[rows - 1] = seconds
-        else:
-            surprise = min(max(seconds / known - 1.0, -_LARGEST_SURPRISE), _LARGEST_SURPRISE)
-            self._seconds[rows - 1] = known * (1.0 + _FOLLOW * surprise)
+            return
+        surprise = seconds / known - 1.0
+        level = 1.0 + _FOLLOW_LEVEL * min(max(surprise, -_LARGEST_SURPRISE), _LARGEST_SURPRISE)
+        self._seconds = [each and level * each for each in self._seconds]
+        self._seconds[rows - 1] = known * (
+            level + _FOLLOW_SHAPE * min(max(surprise, -_LARGEST_MISFIT), _LARGEST_MISFIT)
+        )
 
     def seconds(self, rows: int) -> float:
         """Seconds of a pass over 1 to 4 rows; where none has been seen, in the time of one row."""

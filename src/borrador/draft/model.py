@@ -192,7 +192,8 @@ class ModelDraftSession:
         first, hint = hint[:1], hint[: self._drafter.few_rows.hint_length(len(unread), self._trust)]
         start = time.perf_counter()
         choose = self._evaluate(unread, hint)
-        self._drafter.few_rows.observe(len(unread) + len(hint), time.perf_counter() - start)
+        if draft.tokens:  # the first pass finds the processor's caches full of the target's weights
+            self._drafter.few_rows.observe(len(unread) + len(hint), time.perf_counter() - start)
         held, left = 0, list[int]()
         try:
             for row in range(len(hint) + 1):
