@@ -304,6 +304,15 @@ def test_copies_are_taken_where_they_promise_more_and_the_model_elsewhere() -> N
         assert both > 1.03 * other.play(controller_for(other, drafter).open(), [drafter], 1500)
 
 
+def test_a_drafter_that_says_it_costs_nothing_and_does_is_found_out() -> None:
+    """It is wrong and takes a third of a pass: as a free drafter it would be asked for ever."""
+    world = World()
+    drafter = Clairvoyant(world, constant(0.0), name="copies", step_s=PASS_S / 3, confidence=constant(0.01))
+    plan = Controller(flat, {"copies": Price()}, world.clock).open()
+    world.play(plan, [drafter], 30)
+    assert world.play(plan, [drafter], 300) > 0.95
+
+
 def test_a_long_prompt_is_not_read_for_a_short_answer() -> None:
     for prompt, room, is_read in ((1000, 40, False), (1000, 10**6, False), (40, 40, True)):
         world = World(length=prompt)

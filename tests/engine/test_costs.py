@@ -63,6 +63,15 @@ def test_prices_of_drafting_follow_what_it_takes() -> None:
     assert costs.context_token_s == pytest.approx(0.2, rel=0.02)
 
 
+def test_proposals_that_take_time_give_their_tokens_a_price() -> None:
+    quick, slow = DraftCosts(Price()), DraftCosts(Price())
+    for call in range(100):
+        quick.observe_call(1000.0 if call % 20 == 0 else 0.1, 4, limit_s=1.0)
+        slow.observe_call(3.0, 4, limit_s=1.0)
+    assert quick.token_s == 0.0
+    assert slow.token_s == pytest.approx(3.0 / 4, rel=0.01)
+
+
 def test_one_stalled_pass_moves_costs_by_a_tenth_at_most() -> None:
     costs = RowCosts({1: 10.0, 4: 13.0})
     costs.observe(1, 1e6)

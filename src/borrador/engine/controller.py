@@ -20,6 +20,7 @@ Clock = Callable[[], float]
 _MARGIN = 1.02  # a draft must promise more than this much speed, or timing noise decides
 _TRIAL_TOKENS = 2
 _FREE = 0.01  # a token that costs less than this share of a pass is free
+_FREE_CALL = 0.05  # as long as a proposal costs less than this share
 _ASSUMED_ACCEPTANCE = 0.75
 _REQUEST, _REQUEST_WEIGHT = 30.0, 4.0  # rounds
 _FOLLOW = 0.1
@@ -170,7 +171,10 @@ class RequestPlan:
         proposals: list[Proposal] = []
         for name, outlook in self._drafters.items():
             if self._is_free(outlook):
+                start = self._clock()
                 draft = self._round.drafts[name] = desk.ask(name, limit)
+                limit_s = _FREE_CALL * self._round.shared.plain_s
+                outlook.known.costs.observe_call(self._clock() - start, len(draft.tokens), limit_s)
                 outlook.known.tried = True
                 if draft.q is None:
                     proposals.append(outlook.proposal(draft))

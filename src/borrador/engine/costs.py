@@ -20,6 +20,7 @@ _LARGEST_SURPRISE = 0.5  # a pass that was stalled by other programs counts as a
 _LARGEST_MISFIT = 0.1  # larger surprises come from the machine and say nothing of one size against another
 _FEWEST_S = 0.3  # a sweep that takes longer is not repeated
 _ETERNITY_S = 1e6
+_STALLED = 5.0  # a proposal counts for at most so many times the limit
 _BEYOND = 1.5  # a pass with so many times the most rows known is a size of its own
 
 
@@ -122,16 +123,26 @@ class DraftCosts:
     Attributes:
         token_s: seconds per proposed token.
         context_token_s: seconds per token of the context that must be read first.
+        call_s: seconds that a proposal takes, however many tokens it has; learnt of drafters whose tokens cost nothing.
     """
 
     def __init__(self, price: Price) -> None:
         self.token_s, self.context_token_s = price
+        self.call_s = 0.0
 
     def observe_token(self, seconds: float) -> None:
         self.token_s *= 1.0 + _FOLLOW_LEVEL * _surprise(seconds, self.token_s)
 
     def observe_reading(self, tokens: int, seconds: float) -> None:
         self.context_token_s *= 1.0 + _FOLLOW_LEVEL * _surprise(seconds / tokens, self.context_token_s)
+
+    def observe_call(self, seconds: float, tokens: int, limit_s: float) -> None:
+        """Follow a proposal of a drafter whose tokens are said to cost nothing. If proposals take longer than
+        `limit_s`, a stalled one among them aside, its tokens get a price.
+        """
+        self.call_s += _FOLLOW_LEVEL * (min(seconds, _STALLED * limit_s) - self.call_s)
+        if self.call_s > limit_s:
+            self.token_s = self.call_s / max(tokens, 1)
 
 
 def rising(values: Sequence[float]) -> list[float]:
