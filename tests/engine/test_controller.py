@@ -357,3 +357,20 @@ def test_a_fixed_length_is_kept_within_the_room_and_the_first_draft_is_heard() -
     assert plan.draft(desk, 3).tokens == (4, 5, 6)
     assert plan.draft(desk, 0) == Draft()
     assert FixedLength(("model",), 0).draft(desk, 9) == Draft()
+
+
+def test_a_fixed_length_hears_the_first_sure_draft_else_the_most_hopeful_and_drawn_ones_as_they_come() -> None:
+    world = World()
+
+    def offer(name: str, confidence: float, *, drawn: bool = False) -> Clairvoyant:
+        return Clairvoyant(world, constant(1.0), name=name, confidence=constant(confidence), drawn=drawn)
+
+    def heard(*offers: Clairvoyant) -> str:
+        desk = Desk({each.name: each for each in offers}, range(4), VOCABULARY)
+        return FixedLength([each.name for each in offers], 4).draft(desk, 9).drafter
+
+    sure, unsure, surer = offer("sure", 0.8), offer("unsure", 0.3), offer("surer", 0.9)
+    assert heard(sure, surer) == "sure"
+    assert heard(unsure, surer) == "surer"
+    assert heard(offer("less", 0.2), unsure) == "unsure"
+    assert heard(unsure, offer("drawn", 0.01, drawn=True), surer) == "drawn"

@@ -10,7 +10,7 @@ from typing import Any
 from borrador.draft.protocol import Price
 from borrador.engine.candidates import LONGEST_DRAFT, Candidates, Load, PassCost, Proposal, best_rows, choose
 from borrador.engine.costs import DraftCosts, behind
-from borrador.engine.drafting import LONG_RUN, LONG_RUN_WEIGHT, Knowledge, Outlook, Pass, Pursuit
+from borrador.engine.drafting import LONG_RUN, LONG_RUN_WEIGHT, Knowledge, Outlook, Pass, Pursuit, promised_tokens
 from borrador.engine.estimates import Yield
 from borrador.engine.proposer import Desk
 from borrador.types import Consideration, Draft, Reason, Verdict
@@ -239,7 +239,10 @@ class RequestPlan:
 
 
 class FixedLength:
-    """Every drafter may propose the same number of tokens each round; the first one that has a draft is heard."""
+    """Drafters may propose the same number of tokens each round.
+
+    The first one is heard whose own confidence promises at least half of its tokens; if none does, the most hopeful.
+    """
 
     def __init__(self, drafters: Sequence[str], draft_tokens: int) -> None:
         self._drafters = tuple(drafters)
@@ -248,8 +251,16 @@ class FixedLength:
     def draft(self, desk: Desk, limit: int) -> Draft:
         """The draft for a request that has the pass to itself."""
         budget = min(self._draft_tokens, limit)
-        drafts = (desk.ask(name, budget) for name in self._drafters if budget > 0)
-        return next((draft for draft in drafts if draft.tokens), Draft())
+        best, most = Draft(), 0.0
+        for name in self._drafters if budget > 0 else ():
+            draft = desk.ask(name, budget)
+            promised = promised_tokens(draft)
+            # Whether drawn tokens are verified must not depend on what was drawn.
+            if draft.tokens and (draft.q is not None or promised >= len(draft.tokens) / 2):
+                return draft
+            if promised > most:
+                best, most = draft, promised
+        return best
 
     def gather(self, desk: Desk, limit: int, _load: Load) -> Candidates:
         """What is proposed to this request, to be verified whole."""

@@ -216,6 +216,14 @@ class Pursuit:
         return (later - earlier for earlier, later in zip(self._times, self._times[1:], strict=False))
 
 
+def promised_tokens(draft: Draft) -> float:
+    """How many of its tokens a drafter believes will be accepted, if all are verified."""
+    survival: list[float] = []
+    for confidence, parent in zip(_confidence(draft), draft.parent_indices, strict=True):
+        survival.append(confidence * (survival[parent] if parent >= 0 else 1.0))
+    return sum(survival)
+
+
 def _number(value: Any) -> float:
     """A finite number that is not negative. Raises ValueError for anything else."""
     if not isinstance(value, int | float) or not 0.0 <= value < math.inf:
