@@ -9,6 +9,7 @@ from tests.verify.scripted import EXTENT, PROMPTS, make_rig
 
 from borrador.draft.lookup import LookupDrafter
 from borrador.draft.model import ModelDraftSession
+from borrador.draft.recycle import RecycleDrafter
 from borrador.sampling import acceptance
 from borrador.sampling.noise import FreshNoise
 from borrador.verify.answers import AnswerStep, greedy_cases
@@ -100,3 +101,6 @@ def test_what_stands_for_what_is_said() -> None:
         "sampling law: no draft model to draw from; the model's own logits, disturbed, stand in for one's",
         "sampling law: lookup draws nothing; rejection of certain chains and trees stands for it",
     )
+    remarks = run(make_rig(drafters=[LookupDrafter(), RecycleDrafter()])).report().remarks
+    stand_in = "rejection of certain chains and trees stands for them"
+    assert remarks[1] == f"sampling law: lookup, recycle draw nothing; {stand_in}"

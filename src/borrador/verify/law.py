@@ -181,4 +181,5 @@ def _explain(step: str, drawing: Sequence[str], others: Sequence[str]) -> Iterat
     if not drawing:
         yield f"{step}: no draft model to draw from; the model's own logits, disturbed, stand in for one's"
     if others:
-        yield f"{step}: {', '.join(others)} draws nothing; rejection of certain chains and trees stands for it"
+        draw, them = ("draws", "it") if len(others) == 1 else ("draw", "them")
+        yield f"{step}: {', '.join(others)} {draw} nothing; rejection of certain chains and trees stands for {them}"
