@@ -36,7 +36,9 @@ class Pace:
         """
         self._balance_s = _KEEP * self._balance_s + saved_s - spent_s
         self._left = max(self._left - 1, 0)
-        if self._balance_s >= 0.0 or saved_s > spent_s:
+        if self._balance_s >= 0.0:
             self._rest = 1
+        elif saved_s > spent_s:
+            self._rest = max(self._rest // 2, 1)
         elif not self._left:
             self._resting, self._rest = self._rest, min(2 * self._rest, _LONGEST_REST)

@@ -13,7 +13,9 @@ from borrador.types import Draft
 
 _FEW_READ = 16  # rows of prompts; with more, a pass is bound by arithmetic, and drafts cost what they save
 _NEARBY = 4  # rows over which the price of one is averaged
-_MARGIN = 1.02  # speed that drafts must promise where other requests wait for them
+_WORTH = 1.25  # an accepted token must save so many times what its row takes, or only near certainty pays
+_CAUTION = 0.8  # hopes of the best of many candidates are too high by so much
+_MARGIN = 1.01  # speed that drafts must promise where other requests wait for them
 _NOTHING = Draft()
 
 
@@ -60,7 +62,7 @@ class Sharing:
         asking: list[Member] = []
         for member, token_s in zip(playing, values, strict=True):
             member.token_s = token_s
-            pays = few and (alone or token_s > _MARGIN * row_s)
+            pays = few and (alone or token_s > _WORTH * row_s)
             if member.asks(pays=pays, always=alone):
                 asking.append(member)
         return asking
@@ -71,6 +73,7 @@ class Sharing:
         if self.pass_s is None:
             return choose([member.gather(self.load, 1.0) for member in asking], None, self.load)
         pass_s = behind(self.pass_s, self.load)
+        caution = _CAUTION if self.load.requests > 1 else 1.0
         mean_s = pass_s(self.load.rows) / self.load.requests
-        gathered = [member.gather(self.load, member.token_s / mean_s) for member in asking]
+        gathered = [member.gather(self.load, caution * member.token_s / mean_s) for member in asking]
         return choose(gathered, pass_s, self.load, _MARGIN if self.load.requests > 1 else 1.0)
