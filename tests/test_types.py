@@ -15,3 +15,10 @@ def test_the_path_to_a_row_follows_the_parents() -> None:
     assert [chain.path_to(row) for row in range(4)] == [(), (5,), (5, 6), (5, 6, 7)]
     tree = Draft(tokens=(5, 6, 7, 8), parents=(-1, -1, 1, 2))
     assert [tree.path_to(row) for row in range(5)] == [(), (5,), (6,), (6, 7), (6, 7, 8)]
+
+
+def test_the_depth_of_a_draft_is_that_of_its_longest_path() -> None:
+    assert Draft().depth == 0
+    assert Draft(tokens=(5, 6, 7)).depth == 3
+    assert Draft(tokens=(5, 6, 7, 8, 9), parents=(-1, 0, -1, 2, 0)).depth == 2
+    assert Draft(tokens=(5, 6, 7, 8), parents=(-1, 0, 1, -1)).depth == 3

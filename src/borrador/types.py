@@ -77,6 +77,14 @@ class Draft:
         """Per token the index of its parent, whether or not the draft is a chain."""
         return range(-1, len(self.tokens) - 1) if self.parents is None else self.parents
 
+    @property
+    def depth(self) -> int:
+        """How many tokens follow one another on the longest path."""
+        depths: list[int] = []
+        for parent in self.parent_indices:
+            depths.append(1 + (depths[parent] if parent >= 0 else 0))
+        return max(depths, default=0)
+
     def first(self, count: int) -> Draft:
         """The draft of the first `count` tokens alone. For drawn tokens the count must not depend on those left out."""
         if count >= len(self.tokens):

@@ -9,7 +9,7 @@ from borrador.draft.model import ModelDrafter, ModelDraftSession
 from borrador.models.scripted import ScriptedModel, ScriptedTarget
 from borrador.sampling.noise import FreshNoise
 from borrador.sampling.shaping import History, Shaper, most_likely
-from borrador.types import SamplingParams
+from borrador.types import Draft, SamplingParams
 
 SIZE = 16
 
@@ -246,3 +246,47 @@ def test_measuring_a_step_leaves_nothing_in_the_cache() -> None:
     assert price.context_token_s > 0.0
     assert model.targets[0].length == 0
     assert drafter.open(Shaper(SamplingParams())).propose([1, 2], 3).tokens == greedy_path(model, [1, 2], 3)
+
+
+def alternatives_of(draft: Draft) -> list[tuple[int, int, float]]:
+    """Parent, token and confidence of what stands behind the chain."""
+    chain = draft.depth
+    assert draft.parents is None or draft.parents[:chain] == tuple(range(-1, chain - 1))
+    parents = draft.parents or tuple(range(-1, chain - 1))
+    return list(zip(parents[chain:], draft.tokens[chain:], draft.confidence[chain:], strict=True))
+
+
+@pytest.mark.parametrize("budget", [3, 4, 5, 9])
+def test_second_likeliest_tokens_are_alternatives_behind_the_chain_at_the_price_of_no_pass(budget: int) -> None:
+    model = OpenTargets()
+    drafter = ModelDrafter("small", model, context_length=64, vocabulary_size=SIZE, alternatives=True)
+    told = iter((True, True, False))
+    draft = drafter.open(Shaper(SamplingParams())).propose([1, 2], budget, lambda _belief: next(told))
+    assert draft.tokens[:3] == greedy_path(model, [1, 2], 3)
+    assert draft.depth == 3
+    assert len(model.targets[0].passes) == 3
+    expected = []
+    survival = 1.0
+    for place in range(3):
+        logits = model.logits_after([1, 2, *draft.tokens[:place]]).astype(np.float64)
+        p = np.exp(logits) / np.exp(logits).sum()
+        second = int(np.argsort(-p)[1])
+        if p[second] >= 0.05:
+            expected.append((survival * p[second], place - 1, second, p[second]))
+        survival *= p.max()
+    expected.sort(reverse=True)
+    found = alternatives_of(draft)
+    assert len(found) == min(len(expected), budget - 3)
+    for (_, parent, token, belief), (found_parent, found_token, found_belief) in zip(expected, found, strict=False):
+        assert (parent, token) == (found_parent, found_token)
+        assert found_belief == pytest.approx(belief, rel=1e-4)
+
+
+@pytest.mark.parametrize("params", [SamplingParams(temperature=1.0), SamplingParams(temperature=1.0, seed=3)])
+def test_tokens_that_are_drawn_have_no_alternatives(params: SamplingParams) -> None:
+    drafter = ModelDrafter(
+        "small", ScriptedModel(SIZE, seed=4), context_length=64, vocabulary_size=SIZE, alternatives=True
+    )
+    draft = drafter.open(Shaper(params)).propose([1, 2], 9, lambda _belief: False)
+    assert len(draft.tokens) == 1
+    assert draft.parents is None

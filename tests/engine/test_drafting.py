@@ -57,3 +57,14 @@ def test_a_draft_is_worth_its_rows_behind_those_of_the_context() -> None:
     assert len(plan.draft(Desk(sessions, range(9), 100), 8).tokens) == 8
     assert len(plan.draft(Desk(sessions, range(9), 100, None, 12), 8).tokens) == 4
     assert plan.draft(Desk(sessions, range(9), 100, None, 16), 8).tokens == ()
+
+
+def test_siblings_do_not_lower_what_is_expected_of_a_chains_next_token() -> None:
+    chain, tree = outlook(), outlook()
+    for _ in range(60):
+        chain.learn_written(Draft(tokens=(1, 2), confidence=(0.9, 0.9)), (1, 2, 3))
+        tree.learn_written(
+            Draft(tokens=(1, 2, 8, 9), parents=(-1, 0, -1, 0), confidence=(0.9, 0.9, 0.1, 0.1)), (1, 2, 3)
+        )
+    assert tree.known.typical == pytest.approx(chain.known.typical)
+    assert tree.acceptance(0.1) < 0.1 < 0.8 < tree.acceptance(0.9)

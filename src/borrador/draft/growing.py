@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,6 +13,13 @@ from borrador.sampling.shaping import History
 from borrador.types import Draft, Float32Array
 
 Ends = Callable[[History], bool]
+
+
+class Alternative(NamedTuple):
+    """A token that may stand in the place of one that is proposed."""
+
+    token: int
+    confidence: float
 
 
 class GrowingDraft:
@@ -39,6 +48,7 @@ class GrowingDraft:
         self._ends = ends
         self._q = q
         self._confidence: list[float] = []
+        self._others: list[tuple[int, Alternative]] = []
 
     @property
     def history(self) -> History:
@@ -55,8 +65,10 @@ class GrowingDraft:
         """Where the law of the next token goes; None where nothing is drawn."""
         return None if self._q is None else self._q[len(self.tokens)]
 
-    def add(self, token: int, confidence: float) -> None:
-        """Add a token, whose law has been written where it was drawn."""
+    def add(self, token: int, confidence: float, other: Alternative | None = None) -> None:
+        """Add a token, whose law has been written where it was drawn, and what may stand in its place."""
+        if other is not None:
+            self._others.append((len(self.tokens), other))
         self.tokens.append(token)
         self._confidence.append(confidence)
         goes_on = self._go_on(confidence)
@@ -76,12 +88,23 @@ class GrowingDraft:
         return added
 
     def finish(self, drafter: str) -> Draft:
+        """The chain, and behind it what may stand in the place of its tokens, the most hopeful first, as far as the
+        budget goes."""
+        others = self._most_hopeful(self._budget - len(self.tokens))
         return Draft(
-            tokens=tuple(self.tokens),
+            tokens=(*self.tokens, *(other.token for _, other in others)),
+            parents=(*range(-1, len(self.tokens) - 1), *(place - 1 for place, _ in others)) if others else None,
             q=None if self._q is None else self._q[: len(self.tokens)],
             drafter=drafter,
-            confidence=tuple(self._confidence),
+            confidence=(*self._confidence, *(other.confidence for _, other in others)),
         )
+
+    def _most_hopeful(self, count: int) -> list[tuple[int, Alternative]]:
+        def hope(entry: tuple[int, Alternative]) -> float:
+            place, other = entry
+            return other.confidence * math.prod(self._confidence[:place])
+
+        return sorted(self._others, key=hope, reverse=True)[: max(count, 0)]
 
 
 def room_for_laws(known: Float32Array, count: int, vocabulary_size: int) -> Float32Array:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from borrador.draft.few_rows import FEW_ROWS, FewRows
-from borrador.draft.growing import GrowingDraft, room_for_laws
+from borrador.draft.growing import Alternative, GrowingDraft, room_for_laws
 from borrador.draft.protocol import GoOn, Hint, Price, always, believed
 from borrador.draft.shortlist import Shortlist
 from borrador.errors import UsageError
 from borrador.models.prefix import CachedSequence, common_prefix, prefill
-from borrador.models.target import Model, Rows, Target
+from borrador.models.target import BestTokens, Model, Rows, Target
 from borrador.sampling.noise import FreshNoise, Noise
 from borrador.sampling.shaping import History, Shaper, first_of, probability_of_first
 from borrador.types import Draft, Float32Array
@@ -21,8 +22,9 @@ from borrador.types import Draft, Float32Array
 _READING_ROWS = 32
 _FOLLOW_HINTS = 0.1
 _TRUSTED_FIRST = 0.5
+_LEAST_ALTERNATIVE = 0.05
 
-Choose = Callable[[int, GrowingDraft], tuple[int, float]]
+Choose = Callable[[int, GrowingDraft], tuple[int, float, Alternative | None]]
 
 
 class ModelDrafter:
@@ -36,6 +38,8 @@ class ModelDrafter:
             fewer than the target's, contexts with a token that the draft model lacks get no draft.
         end_ids: tokens after which nothing is worth drafting.
         shortlist: the tokens that may be proposed, which makes a step cheaper; None proposes any.
+        alternatives: where tokens are the model's likeliest, also propose the second likeliest of a row in the place of
+            the first, if it is not unlikely and the budget has room; they cost no pass.
     """
 
     def __init__(
@@ -47,6 +51,7 @@ class ModelDrafter:
         vocabulary_size: int,
         end_ids: frozenset[int] = frozenset(),
         shortlist: Shortlist | None = None,
+        alternatives: bool = False,
     ) -> None:
         self.name = name
         self.vocabulary_size = vocabulary_size
@@ -54,6 +59,7 @@ class ModelDrafter:
         self.context_length = context_length
         self.end_ids = end_ids
         self.shortlist = shortlist
+        self.alternatives = alternatives
         self.few_rows = FewRows()
         self._idle: list[CachedSequence] = []
 
@@ -197,10 +203,10 @@ class ModelDraftSession:
         held, left = 0, list[int]()
         try:
             for row in range(len(hint) + 1):
-                token, belief = choose(row, draft)
+                token, belief, other = choose(row, draft)
                 if row == 0 and first:
                     self._trust += _FOLLOW_HINTS * ((token == first[0]) - self._trust)
-                draft.add(token, belief)
+                draft.add(token, belief, other)
                 forced = draft.add_certain(self._shaper.forced(draft.history, draft.room)) if draft.room else []
                 holds = row < len(hint) and hint[row] == token
                 held += holds
@@ -219,10 +225,14 @@ class ModelDraftSession:
         rows = Rows.chain((*unread, *hint), logits_from=len(unread) - 1)
         within = self._drafter.vocabulary_size
         if self._shaper.takes_best:
-            best = self._target.best(rows, 1, within=within, normalised=True)
-            return lambda row, _draft: (first_of(best, row), believed(probability_of_first(best, row)))
+            best = self._target.best(rows, 1 + self._drafter.alternatives, within=within, normalised=True)
+            return lambda row, _draft: (
+                first_of(best, row),
+                believed(probability_of_first(best, row)),
+                _second_of(best, row) if self._drafter.alternatives else None,
+            )
         logits = self._target.forward(rows)
-        return lambda row, draft: self._choose(logits[row, :within], draft.history, draft.law_out)
+        return lambda row, draft: (*self._choose(logits[row, :within], draft.history, draft.law_out), None)
 
     def _choose(self, logits: Float32Array, history: History, law_out: Float32Array | None) -> tuple[int, float]:
         """A token to follow, and its probability by the draft model."""
@@ -237,6 +247,15 @@ class ModelDraftSession:
     def _ends(self, history: History) -> bool:
         """Nothing is worth drafting after these tokens."""
         return history.path[-1] in self._drafter.end_ids or self._shaper.is_complete(history)
+
+
+def _second_of(best: BestTokens, row: int) -> Alternative | None:
+    """The second likeliest token of a row; None where it is unlikely."""
+    token = int(best.ids[row, 1])
+    if token < 0:
+        return None
+    probability = math.exp(best.logits[row, 1] - best.normalisers[row])
+    return Alternative(token, probability) if probability >= _LEAST_ALTERNATIVE else None
 
 
 def _fastest_pass(target: Target, rows: Rows, repeats: int) -> float:

@@ -224,7 +224,7 @@ class RequestPlan:
         brief = trial and self._expected(outlook) <= _MARGIN
         pursuit = Pursuit(outlook, self._round.shared, self._round.free_speed, self._clock, endless=brief)
         draft = desk.ask(name, min(limit, _TRIAL_TOKENS) if brief else limit, pursuit)
-        spent_s = pursuit.finish(len(draft.tokens), unread)
+        spent_s = pursuit.finish(draft.depth, unread)
         outlook.known.tried = True
         self._round.paid, self._round.spent_s = name, spent_s
         self._round.drafts[name] = draft

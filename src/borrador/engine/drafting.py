@@ -124,10 +124,10 @@ class Outlook:
             children.setdefault(parent, []).append(index)
         confidence, last = _confidence(draft), -1
         for token in written:
-            below = children.get(last, ())
+            below: Sequence[int] = children.get(last, ())
             last = next((index for index in below if draft.tokens[index] == token), -2)
             for index in below:
-                self._learn_token(confidence[index], index == last)
+                self._learn_token(confidence[index], index == last, first=index == below[0])
 
     def learn_verdict(self, draft: Draft, verdict: Verdict) -> None:
         """Learn from what the target said of drawn tokens. Those it did not look at teach nothing."""
@@ -144,11 +144,12 @@ class Outlook:
         self.average.learn(accepted, rows, spent_s)
         self.known.average.learn(accepted, rows, spent_s)
 
-    def _learn_token(self, confidence: float, accepted: bool) -> None:
+    def _learn_token(self, confidence: float, accepted: bool, *, first: bool = True) -> None:
         if confidence == CERTAIN:
             return
         expected = self.known.calibration.acceptance(confidence)
-        self.known.typical += _FOLLOW_TYPICAL * (expected - self.known.typical)
+        if first:  # siblings are no steps of a chain, of which this is the average
+            self.known.typical += _FOLLOW_TYPICAL * (expected - self.known.typical)
         self.trust.learn(expected, accepted)
         self.known.calibration.learn(confidence, accepted)
 

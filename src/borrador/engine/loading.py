@@ -179,6 +179,7 @@ def _open_draft_model(
         vocabulary_size=size,
         end_ids=tokenizer.eog_ids if shared else own.eog_ids,
         shortlist=shortlist,
+        alternatives=shared,
     )
     if shared:
         return drafter
