@@ -63,8 +63,8 @@ def main() -> None:
     )
     prompts = chosen_prompts(max(options.together), options.rotate)
     with (
-        load(options.model, "none", threads=options.threads, context=2048) as plain,
-        load(options.model, options.draft, threads=options.threads, context=2048) as drafting,
+        load(options.model, "none", threads=options.threads, context=2048, profile=False) as plain,
+        load(options.model, options.draft, threads=options.threads, context=2048, profile=False) as drafting,
     ):
         alone = [plain.generate(prompt, params).token_ids for prompt in prompts]
         print("together    plain   drafts    ratio  accepted/verified  the same    (tokens per second of all requests)")
