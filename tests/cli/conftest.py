@@ -47,6 +47,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> ScriptedLLM:
     llm = ScriptedLLM()
     for module in (run, bench):
         monkeypatch.setattr(module, "open_llm", lambda *_, **__: llm)
+        monkeypatch.setattr(module, "follow_plan", lambda _model, config, **__: config)
     return llm
 
 

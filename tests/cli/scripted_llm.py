@@ -165,7 +165,7 @@ def main(words: Sequence[str]) -> int:
     slow = words[:1] == ["--slow"]
     llm = ScriptedLLM(ROUNDS * 1000, pause_s=0.005) if slow else ScriptedLLM()
     for module in (run, bench):
-        vars(module)["open_llm"] = lambda *_, **__: llm
+        vars(module).update(open_llm=lambda *_, **__: llm, follow_plan=lambda _model, config, **__: config)
     vars(verify).update(find_parts=lambda *_, **__: lambda _threads: make_parts(), QUICK=EXTENT)
     return entry.main(words[1:] if slow else words)
 

@@ -31,8 +31,10 @@ OPTIONS = {
     | {"--json", "-q", "--quiet"},
     ("bench",): ENGINE_OPTIONS
     | {"--history", "--prompts", "--per-task", "-n", "--max-tokens", "--json", "-q", "--quiet"},
+    ("plan",): {"-m", "--model", "-d", "--draft", "--prompts", "--per-task", "-n", "--max-tokens", "--threads"}
+    | {"--context", "--save", "--no-save", "--json", "-q", "--quiet"},
 }
-COMMANDS = ["run", "pull", "list", "show", "rows", "bench", "verify", "history"]
+COMMANDS = ["run", "pull", "list", "show", "rows", "bench", "plan", "verify", "history"]
 
 
 @pytest.mark.parametrize("words", OPTIONS)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from borrador.engine.profile import Profile, profile_folder
+from borrador.engine.profile import HeldProfile, Profile, profile_folder
 
 
 def test_what_was_written_is_read_and_other_values_stay(tmp_path: Path) -> None:
@@ -86,3 +86,21 @@ def test_readers_see_whole_profiles_while_two_processes_write(tmp_path: Path) ->
     assert [writer.returncode for writer in writers] == [0, 0]
     assert seen == {(5000, 1)}
     assert [file.name for file in tmp_path.iterdir()] == ["model.json"]
+
+
+def test_a_held_profile_writes_when_it_is_told_to(tmp_path: Path) -> None:
+    origin = Profile(tmp_path / "model.json")
+    origin.write({"costs": 1, "drafters": {"lookup": 2}})
+    held = HeldProfile(origin, without=("costs",))
+    assert held.read() == {"drafters": {"lookup": 2}, "version": 1}
+    held.write({"settings": (1, 2)})
+    assert origin.read() == {"costs": 1, "drafters": {"lookup": 2}, "version": 1}
+    assert held.keep()
+    assert origin.read() == {"costs": 1, "drafters": {"lookup": 2}, "settings": [1, 2], "version": 1}
+
+
+def test_a_held_profile_says_if_it_could_not_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    held = HeldProfile(Profile(tmp_path / "file" / "model.json"))
+    held.write({"costs": 1})
+    assert not held.keep()

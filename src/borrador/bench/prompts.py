@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from borrador.errors import UsageError
+from borrador.errors import ContextLengthError, UsageError
 
 _MAX_BYTES = 64 * 2**20
 DEFAULT_PROMPTS = Path(__file__).parent / "prompts.jsonl"
@@ -38,6 +38,25 @@ def load_prompts(path: Path = DEFAULT_PROMPTS, per_task: int | None = None) -> t
     if repeated:
         raise UsageError(f"prompt ids must be unique, {path} repeats {repeated[0]!r}", "Rename or remove one of them.")
     return prompts if per_task is None else tuple(_first_of_each_task(prompts, per_task))
+
+
+def require_room(prompts: Iterable[BenchPrompt], tokens: Callable[[BenchPrompt], int], context_length: int) -> None:
+    """Refuse a prompt that is too long before anything is measured, not when its turn comes.
+
+    Args:
+        prompts: all that will be asked.
+        tokens: how long a prompt is.
+        context_length: which it must stay below.
+
+    Raises:
+        ContextLengthError: one is too long.
+    """
+    for prompt in prompts:
+        if (length := tokens(prompt)) >= context_length:
+            raise ContextLengthError(
+                f"a prompt must be shorter than the context of {context_length} tokens, {prompt.id} has {length}",
+                "Choose a larger --context, or leave the prompt out.",
+            )
 
 
 def _read_lines(path: Path) -> list[str]:

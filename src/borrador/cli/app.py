@@ -11,6 +11,7 @@ from borrador import __version__
 from borrador.cli.bench import bench
 from borrador.cli.history import history
 from borrador.cli.models import list_models, pull, show
+from borrador.cli.plan import plan
 from borrador.cli.rows import rows
 from borrador.cli.run import run
 from borrador.cli.verify import verify
@@ -36,6 +37,7 @@ app.command("list")(list_models)
 app.command("show")(show)
 app.command("rows")(rows)
 app.command("bench")(bench)
+app.command("plan")(plan)
 app.command("verify")(verify)
 app.add_typer(history, name="history")
 

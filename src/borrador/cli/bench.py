@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from borrador.bench.prompts import DEFAULT_PROMPTS, BenchPrompt, load_prompts
+from borrador.bench.prompts import DEFAULT_PROMPTS, BenchPrompt, load_prompts, require_room
 from borrador.bench.report import Report, Speed, describe_divergence, summarise
 from borrador.bench.runner import Decoder, Pair, run_pairs
 from borrador.cli import options as opt
 from borrador.cli.output import error_console, make_table, print_json, print_table, standard_output
 from borrador.cli.prompt import as_messages
-from borrador.cli.run import open_llm
-from borrador.errors import ContextLengthError, UsageError, VerificationError
+from borrador.cli.run import follow_plan, open_llm
+from borrador.errors import UsageError, VerificationError
 from borrador.types import Completion, SamplingParams
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def bench(
     model: opt.ModelOption = opt.MODEL,
-    draft: opt.DraftOption = None,
+    draft: opt.PlannedDraftOption = None,
     prompts: Annotated[
         Path | None,
         typer.Option("--prompts", metavar="FILE", help="JSON Lines with id, task, turns.  [default: a set of our own]"),
@@ -59,8 +59,10 @@ def bench(
     config = opt.engine_config(draft, threads, context, draft_tokens, draft_shortlist, profile=profile, history=history)
     chosen = load_prompts(prompts or DEFAULT_PROMPTS, per_task)
     output = standard_output()
+    if draft is None:
+        config = follow_plan(model, config, quiet=quiet)
     with open_llm(model, config, quiet=quiet) as llm:
-        _require_room(llm, chosen)
+        require_room(chosen, lambda prompt: len(llm.tokenize(as_messages(prompt.text, None))), llm.context_length)
         pairs = tuple(_run(llm, chosen, params, quiet=quiet))
     report = summarise(pairs)
     print_table(tabulate(report), *describe_report(report))
@@ -69,17 +71,6 @@ def bench(
     output.flush()
     if (difference := describe_divergence(pairs)) is not None:
         raise VerificationError(difference, "This is a bug in borrador; please report it with the prompt.")
-
-
-def _require_room(llm: LLM, prompts: Sequence[BenchPrompt]) -> None:
-    """Refuse a prompt that is too long before anything is measured, not when its turn comes."""
-    for prompt in prompts:
-        tokens = len(llm.tokenize(as_messages(prompt.text, None)))
-        if tokens >= llm.context_length:
-            raise ContextLengthError(
-                f"a prompt must be shorter than the context of {llm.context_length} tokens, {prompt.id} has {tokens}",
-                "Choose a larger --context, or leave the prompt out.",
-            )
 
 
 def _run(llm: LLM, prompts: Sequence[BenchPrompt], params: SamplingParams, *, quiet: bool) -> Iterator[Pair]:

@@ -9,7 +9,7 @@ import typer
 from borrador.cli import options as opt
 from borrador.cli import token_options as tok
 from borrador.cli.answer import show_reasons
-from borrador.cli.models import find_models
+from borrador.cli.models import find_model, find_models
 from borrador.cli.output import error_console, print_wrapped, standard_output
 from borrador.cli.prompt import as_messages, read_prompt, require_utf8
 from borrador.cli.shape import read_schema, read_shape, require_enforceable
@@ -22,6 +22,7 @@ from borrador.values import integer
 
 if TYPE_CHECKING:
     from borrador.engine.llm import LLM
+    from borrador.engine.settings import Settings
 
 
 def run(
@@ -30,7 +31,7 @@ def run(
         typer.Argument(metavar="PROMPT", help="What to write; standard input is added to it.", show_default=False),
     ] = None,
     model: opt.ModelOption = opt.MODEL,
-    draft: opt.DraftOption = None,
+    draft: opt.PlannedDraftOption = None,
     draft_tokens: opt.DraftTokensOption = opt.ENGINE.draft_tokens,
     draft_shortlist: opt.DraftShortlistOption = opt.ENGINE.draft_shortlist,
     history: opt.HistoryOption = opt.ENGINE.history,
@@ -110,6 +111,8 @@ def run(
     question = read_prompt(prompt)
     if lenience < 1.0 and not quiet:
         _announce_lenience(lenience)
+    if draft is None:
+        config = follow_plan(model, config, quiet=quiet, explain=explain)
     with open_llm(model, config, quiet=quiet) as llm:
         request = question if raw else as_messages(question, system)
         rounds = [show_reasons(error_console())] if explain else []
@@ -150,6 +153,30 @@ def _count_answers(n: int | None, params: SamplingParams) -> int:
             f"--n {count} needs a temperature above 0, where answers differ, and it is 0", "Add --temperature 0.8."
         )
     return count
+
+
+def follow_plan(model: str, config: EngineConfig, *, quiet: bool, explain: bool = False) -> EngineConfig:
+    """What a plan recommends for this model, where there is one and the options leave the choice to it; and says so.
+
+    Raises:
+        UsageError: the plan leaves costs no choice that could be explained.
+    """
+    from borrador.engine import settings
+
+    config, plan = settings.follow_plan(find_model(model, quiet=quiet), config)
+    if explain and plan is not None and (plan.draft_tokens is not None or plan.draft == ("none",)):
+        raise UsageError(
+            f"--explain needs drafts that costs decide on, and this model runs {describe_plan(plan)}", "Add -d auto."
+        )
+    if plan is not None and not quiet:
+        print_wrapped(error_console(), describe_plan(plan), style="dim")
+    return config
+
+
+def describe_plan(plan: Settings) -> str:
+    length = "lengths by costs" if plan.draft_tokens is None else f"draft length {plan.draft_tokens}"
+    how = "no drafts" if plan.draft == ("none",) else f"{', '.join(plan.draft)}, {length}"
+    return f"as planned on {plan.date}: {how} ({plan.speedup:.2f}x then)"
 
 
 def open_llm(model: str, config: EngineConfig, *, quiet: bool) -> LLM:

@@ -20,6 +20,7 @@ from borrador.draft.shortlist import Shortlist, automatic_size, frequent_tokens
 from borrador.engine.llm import LLM
 from borrador.engine.profile import Profile
 from borrador.engine.requests import ChatRenderer
+from borrador.engine.settings import follow_plan
 from borrador.errors import UsageError
 from borrador.models.download import resolve
 from borrador.models.native import NativeModel
@@ -73,7 +74,7 @@ class Parts:
 
 def load(
     model: str | Path,
-    draft: str | Sequence[str] = EngineConfig().draft,
+    draft: str | Sequence[str] | None = None,
     *,
     threads: int | None = None,
     context: int | None = None,
@@ -88,7 +89,8 @@ def load(
         model: a catalogue name, `hf:OWNER/REPO/FILE.gguf`, or a path.
         draft: `none`, `suffix`, `lookup`, `recycle`, a plug-in, a smaller model, or `auto`, which is whatever is
             available; a list of them, or a comma list, counts as several. A model whose vocabulary is not the target's
-            works too, if less well.
+            works too, if less well. None is what `borrador plan` has found best for the model on this machine, where it
+            has, `profile` is on and none of `draft_tokens`, `draft_shortlist` and `history` is given; else `auto`.
         threads: threads for the matrix work; None takes the cores this process may use.
         context: the most tokens of prompt and answer together; None takes the model's own limit, at most 4096.
         draft_tokens: tokens drafted each round, from 0 to 64; None lets measured costs decide.
@@ -106,7 +108,7 @@ def load(
         ModelError: a model is missing, damaged or not supported.
         MemoryLimitError: the models do not fit into memory.
     """
-    specs: Any = draft  # checked by the configuration
+    specs: Any = EngineConfig().draft if draft is None else draft  # checked by the configuration
     config = EngineConfig(
         draft=specs,
         threads=threads,
@@ -116,6 +118,8 @@ def load(
         profile=profile,
         history=history,
     )
+    if draft is None:
+        config, _ = follow_plan(resolve(model), config)
     parts = open_parts(model, config)
     with ExitStack() as on_failure:
         on_failure.callback(parts.close)

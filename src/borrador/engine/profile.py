@@ -9,7 +9,7 @@ import logging
 import os
 import platform
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +81,32 @@ class Profile:
             if partial is not None:
                 with contextlib.suppress(OSError):
                     partial.unlink()
+
+
+class HeldProfile(Profile):
+    """A profile that writes nothing before it is told to.
+
+    Args:
+        origin: whose values it begins with.
+        without: values that are not taken over.
+    """
+
+    def __init__(self, origin: Profile, without: Collection[str] = ()) -> None:
+        super().__init__(origin.path)
+        self._origin = origin
+        self._values = {name: value for name, value in origin.read().items() if name not in without}
+
+    def read(self) -> Mapping[str, Any]:
+        return self._values
+
+    def write(self, values: Mapping[str, Any]) -> None:
+        self._values = {**self._values, **values}
+
+    def keep(self) -> bool:
+        """Write everything to the origin; whether that could be done."""
+        self._origin.write(self._values)
+        kept = json.loads(json.dumps(self._values))
+        return {**self._origin.read(), **kept} == self._origin.read()
 
 
 def _fingerprint(model: Path) -> str:

@@ -55,7 +55,7 @@ class NativeModel:
         """
         with GgufFile.open(path) as file:
             config = ModelConfig.from_gguf(file)
-            engine = _build(file, config, threads or _native.usable_cores())
+            engine = _build(file, config, threads or default_threads())
             _load_tensors(file, config, engine)
             return cls(config, file.metadata, engine)
 
@@ -268,6 +268,16 @@ def _shape(config: ModelConfig) -> _native.ModelShape:
     for layer in range(config.layers):
         shape.set_layer(layer, config.window_of(layer), config.rope_of(layer))
     return shape
+
+
+def default_threads() -> int:
+    """Threads of a model that is loaded without a number of them: the cores that this process may use."""
+    return _native.usable_cores()
+
+
+def default_isa() -> str:
+    """The instruction set of models that are loaded now. Raises UsageError as `NativeModel.load` does."""
+    return _wanted_isa() or _native.available_isas()[-1]
 
 
 def _wanted_isa() -> str:
