@@ -151,7 +151,7 @@ class Consideration(NamedTuple):
         expected: how many of them were expected to be accepted, if all were verified.
         gain: for drafters whose tokens cost time, the speed expected of a round with them, as a multiple of plain
             decoding's; None for those that cost none.
-        note: why it was asked, or was not.
+        note: why it was asked, or was not; empty where it always is.
     """
 
     drafter: str

@@ -104,13 +104,13 @@ def test_reasons_name_every_drafter_what_was_expected_and_what_was_chosen() -> N
         expected=1.9,
         speed=2.73,
         considered=(
-            Consideration("lookup", 3, 1.42, None, "costs nothing"),
-            Consideration("recycle", 0, 0.0, None, "costs nothing"),
+            Consideration("lookup", 3, 1.42, None, ""),
+            Consideration("recycle", 0, 0.0, None, "rests"),
             Consideration("small", 0, 0.0, 1.31, "2.73x without it"),
         ),
     )
     assert describe_reason(ROUNDS[1], reason).plain == (
-        "round   2  why: lookup proposed 3, 1.4 expected; recycle proposed nothing; small not asked (1.31x, 2.73x "
+        "round   2  why: lookup proposed 3, 1.4 expected; recycle rests; small not asked (1.31x, 2.73x "
         "without it); so verify 4, 1.9 expected, 33.1 ms for 31.2: 2.73x"
     )
     assert describe_reason(ROUNDS[0], reason).plain.endswith("; so nothing, 31.2 ms")

@@ -108,7 +108,7 @@ def _describe_consideration(considered: Consideration) -> str:
     drafter = drafter[-_MAX_NAME_WIDTH:]
     offer = f"proposed {proposed}, {expected:.1f} expected" if proposed else "proposed nothing"
     if gain is None:
-        return f"{drafter} {offer}"
+        return f"{drafter} {note or offer}"
     return f"{drafter} {offer if proposed else 'not asked'} ({gain:.2f}x, {note})" if note else f"{drafter} not asked"
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
+from operator import itemgetter, mul
 from typing import NamedTuple
 
 from borrador.types import Draft
@@ -66,6 +67,9 @@ class Candidates:
         Where several proposed the same token in the same place, the most hopeful is believed. Siblings exclude one
         another: in the order of their hopes, each can have no more than the others leave.
         """
+        proposals = [proposal for proposal in proposals if proposal.draft.tokens]
+        if len(proposals) == 1 and proposals[0].draft.parents is None:
+            return cls._chain(*proposals[0], spent_s)
         tree = cls(spent_s=spent_s)
         acceptance: list[float] = []
         places: dict[tuple[int, int], int] = {}
@@ -73,6 +77,13 @@ class Candidates:
             tree._add(draft, hopes, places, acceptance)
         tree._weigh(acceptance)
         return tree
+
+    @classmethod
+    def _chain(cls, draft: Draft, hopes: Sequence[float], spent_s: float) -> Candidates:
+        """The same, for a draft without branches or company."""
+        count = len(draft.tokens)
+        survival = list(accumulate(hopes, mul))
+        return cls(list(draft.tokens), list(range(-1, count - 1)), survival, [draft.drafter] * count, None, spent_s)
 
     def _add(
         self, draft: Draft, hopes: Sequence[float], places: dict[tuple[int, int], int], acceptance: list[float]
@@ -115,6 +126,8 @@ class Candidates:
     def take(self, indices: Iterable[int]) -> Draft:
         """The draft of these tokens alone; a token's parent must be among them."""
         chosen = sorted(indices)
+        if not chosen:
+            return Draft()
         place = {old: new for new, old in enumerate(chosen)}
         place[-1] = -1
         parents = tuple(place[self.parents[index]] for index in chosen)
@@ -122,7 +135,7 @@ class Candidates:
         return Draft(
             tokens=tuple(self.tokens[index] for index in chosen),
             parents=None if is_chain else parents,
-            drafter="+".join(dict.fromkeys(self.drafters[index] for index in chosen)) or "none",
+            drafter="+".join(dict.fromkeys(self.drafters[index] for index in chosen)),
         )
 
 
@@ -159,9 +172,10 @@ def _ranked(survivals: Sequence[Sequence[float]]) -> list[tuple[float, int, int]
     """The most hopeful candidates, best first, as (survival, request, index)."""
     ranked: list[tuple[float, int, int]] = []
     for request, survival in enumerate(survivals):
-        order = heapq.nsmallest(LONGEST_DRAFT, range(len(survival)), key=lambda index: (-survival[index], index))
-        ranked += ((survival[index], request, index) for index in order)
-    ranked.sort(key=lambda entry: (-entry[0], entry[1], entry[2]))
+        order = sorted(range(len(survival)), key=survival.__getitem__, reverse=True)  # stable: parents stay first
+        ranked += [(survival[index], request, index) for index in order[:LONGEST_DRAFT]]
+    if len(survivals) > 1:
+        ranked.sort(key=itemgetter(0), reverse=True)
     return ranked
 
 

@@ -25,7 +25,7 @@ _ASSUMED_ACCEPTANCE = 0.75
 _REQUEST, _REQUEST_WEIGHT = 30.0, 4.0  # rounds
 _FOLLOW = 0.1
 _GOES_ON = 2.5  # an answer is assumed to go on for this many times what is written of it
-_CHEAP_READING = 2.5  # plain passes that are risked on reading the context before anything is known of the answer
+_CHEAP_READING = 1.0  # plain passes that are risked on reading the context before anything is known of the answer
 
 
 class Controller:
@@ -72,6 +72,7 @@ class _Round:
         spent_s: what its tokens cost, without the reading of the context.
         trial: it was asked although it is not expected to pay.
         rested: why others were not asked.
+        asked_s: seconds that asking the drafters took whose tokens cost nothing.
     """
 
     shared: Pass
@@ -81,6 +82,7 @@ class _Round:
     spent_s: float = 0.0
     trial: bool = False
     rested: dict[str, str] = field(default_factory=dict)
+    asked_s: dict[str, float] = field(default_factory=dict)
 
 
 class RequestPlan:
@@ -119,11 +121,14 @@ class RequestPlan:
         limit = min(limit, LONGEST_DRAFT)
         if limit < 1:
             return Candidates()
-        free = self._ask_free(desk, limit)
+        free_s = _FREE * self._round.shared.plain_s
+        costly = [name for name, outlook in self._drafters.items() if outlook.known.costs.token_s > free_s]
+        free = [self._ask(desk, name, limit) for name in self._drafters if name not in costly and self._may_ask(name)]
         candidates = Candidates.merge(free)
-        self._round.free_speed = max(self._speed(candidates), 1.0)
-        costly = ((name, outlook) for name, outlook in self._drafters.items() if not self._is_free(outlook))
-        for name, _ in sorted(costly, key=lambda entry: -self._expected(entry[1])):
+        if costly:
+            self._round.free_speed = max(self._speed(candidates), 1.0)
+            costly.sort(key=lambda name: -self._expected(self._drafters[name]))
+        for name in costly:
             if self._deserves(name, desk.unread(name), remaining):
                 return self._pay(desk, name, limit, free)
         return candidates
@@ -141,7 +146,7 @@ class RequestPlan:
         draft = self._round.drafts.get(name, Draft())
         expected = sum(Candidates.merge([outlook.proposal(draft)]).survival)
         if self._is_free(outlook):
-            return Consideration(name, len(draft.tokens), expected, None, "costs nothing")
+            return Consideration(name, len(draft.tokens), expected, None, self._round.rested.get(name, ""))
         note = (
             "trial" if self._round.trial else "pays" if name == self._round.paid else self._round.rested.get(name, "")
         )
@@ -149,11 +154,13 @@ class RequestPlan:
 
     def learn(self, draft: Draft, verdict: Verdict, committed: Sequence[int]) -> None:
         written = (*(draft.tokens[index] for index in verdict.path), verdict.next_token)
+        foreseen: dict[str, int] = {}
         for name, proposed in self._round.drafts.items():
             if proposed.q is None:
-                self._drafters[name].learn_written(proposed, written)
+                foreseen[name] = self._drafters[name].learn_written(proposed, written)
             elif name == draft.drafter:
                 self._drafters[name].learn_verdict(draft, verdict)
+        self._settle_asking(foreseen, len(draft.tokens))
         self._written += len(committed)
         paid = self._round.paid
         copied = bool(draft.tokens) and paid is None
@@ -161,24 +168,46 @@ class RequestPlan:
         if paid is not None:
             self._learn_paid(self._drafters[paid], len(written) - 1, len(draft.tokens))
 
+    def _settle_asking(self, foreseen: Mapping[str, int], rows: int) -> None:
+        """Let drafters whose tokens cost nothing rest where asking them takes more than it saves.
+
+        A token is to the credit of all that foresaw it, verified or not, in equal parts; rows are to the debit of all
+        that were asked.
+        """
+        shared, asked_s = self._round.shared, self._round.asked_s
+        row_s = (shared.seconds(rows) - shared.plain_s) / max(len(foreseen), 1)
+        for name, seconds in asked_s.items():
+            credit = sum(
+                1.0 / sum(depth <= other for other in foreseen.values())
+                for depth in range(1, foreseen.get(name, 0) + 1)
+            )
+            self._drafters[name].pace.settle(credit * shared.plain_s - row_s, seconds)
+
     def _learn_paid(self, outlook: Outlook, accepted: int, rows: int) -> None:
         spent_s = self._round.spent_s
         outlook.learn_round(accepted, rows, spent_s)
         gained = self._round.shared.gained(accepted, rows, spent_s, self._round.free_speed)
         outlook.known.allowance.settle(gained, trial=self._round.trial)
 
-    def _ask_free(self, desk: Desk, limit: int) -> list[Proposal]:
-        proposals: list[Proposal] = []
-        for name, outlook in self._drafters.items():
-            if self._is_free(outlook):
-                start = self._clock()
-                draft = self._round.drafts[name] = desk.ask(name, limit)
-                limit_s = _FREE_CALL * self._round.shared.plain_s
-                outlook.known.costs.observe_call(self._clock() - start, len(draft.tokens), limit_s)
-                outlook.known.tried = True
-                if draft.q is None:
-                    proposals.append(outlook.proposal(draft))
-        return proposals
+    def _may_ask(self, name: str) -> bool:
+        """Whether to ask a drafter whose tokens cost nothing: asking takes some time, and may be in vain for long."""
+        if self._drafters[name].pace.asks():
+            return True
+        self._round.rested[name] = "rests"
+        return False
+
+    def _ask(self, desk: Desk, name: str, limit: int) -> Proposal:
+        """The proposal of a drafter whose tokens cost nothing."""
+        outlook, start = self._drafters[name], self._clock()
+        draft = self._round.drafts[name] = desk.ask(name, limit)
+        seconds = self._round.asked_s[name] = self._clock() - start
+        costs = outlook.known.costs
+        costs.observe_call(seconds, len(draft.tokens), _FREE_CALL * self._round.shared.plain_s)
+        if costs.token_s > _FREE * self._round.shared.plain_s:  # it costs time after all
+            outlook.known.average = _expect(self._pass_s, Price(costs.token_s)).average
+            outlook.average = outlook.known.average.copy(_REQUEST_WEIGHT, _REQUEST)
+        outlook.known.tried = True
+        return outlook.proposal(draft) if draft.q is None else Proposal(Draft(), ())
 
     def _speed(self, candidates: Candidates) -> float:
         """The speed expected of the best choice among these, as a multiple of plain decoding's."""
@@ -194,9 +223,7 @@ class RequestPlan:
         outlook, shared = self._drafters[name], self._round.shared
         gain, costs = self._expected(outlook), outlook.known.costs
         reading = unread * costs.context_token_s * shared.rate
-        if gain <= _MARGIN:
-            return self._may_try(name, reading)
-        if gain <= self._round.free_speed:
+        if gain <= max(self._round.free_speed, _MARGIN):
             return self._may_try(name, reading)
         saved = remaining * self._undrafted * (1.0 - 1.0 / gain)
         if reading <= _CHEAP_READING or reading < saved:

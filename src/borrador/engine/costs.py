@@ -21,6 +21,8 @@ _LARGEST_MISFIT = 0.1  # larger surprises come from the machine and say nothing 
 _FEWEST_S = 0.3  # a sweep that takes longer is not repeated
 _ETERNITY_S = 1e6
 _STALLED = 5.0  # a proposal counts for at most so many times the limit
+_SMALLEST_MISFIT = 0.02  # smaller ones are noise
+_TABULATED = 33  # sizes below this are looked up
 _BEYOND = 1.5  # a pass with so many times the most rows known is a size of its own
 
 
@@ -54,6 +56,7 @@ class RowCosts:
         self._seconds = rising([seconds[rows] for rows in self._rows])
         self._context = context
         self._level = 1.0
+        self._table = self._tabulate()
 
     def __call__(self, rows: float) -> float:
         return self._level * self._at(rows)
@@ -62,7 +65,14 @@ class RowCosts:
         """T(m) for passes of this load's requests, with their contexts."""
         reading_s, row_s = self._context
         fixed, each = load.requests * load.context * reading_s, load.context * row_s
-        return lambda rows: self._level * (self._at(rows) + fixed + each * rows)
+        level, table, at = self._level, self._table, self._at
+
+        def pass_s(rows: float) -> float:
+            # Asked for many sizes in every round, at a time when nothing is in the processor's caches.
+            known = table[rows] if type(rows) is int and rows < _TABULATED else at(rows)
+            return level * (known + fixed + each * rows)
+
+        return pass_s
 
     def observe(self, rows: int, seconds: float, load: Load = ALONE) -> None:
         """Follow a pass that really ran: the machine's load changes what passes cost."""
@@ -72,12 +82,13 @@ class RowCosts:
         if rows > _BEYOND * self._rows[-1]:
             self._seconds.append(self._at(rows))
             self._rows.append(rows)
-        if len(self._rows) > 1:
+        if len(self._rows) > 1 and abs(misfit) > _SMALLEST_MISFIT:
             high, share = self._place(rows)
             share = min(share, 1.0)
             self._seconds[high - 1] *= 1.0 + _FOLLOW_SHAPE * misfit * (1.0 - share)
             self._seconds[high] *= 1.0 + _FOLLOW_SHAPE * misfit * share
             self._seconds = rising(self._seconds)
+            self._table = self._tabulate()
 
     def scale(self, seconds: float) -> None:
         """Let a pass over one row without a context take so many seconds, and all others accordingly."""
@@ -105,6 +116,9 @@ class RowCosts:
         high, share = self._place(rows)
         low = self._seconds[high - 1]
         return low + (self._seconds[high] - low) * share
+
+    def _tabulate(self) -> list[float]:
+        return [self._at(rows) for rows in range(_TABULATED)]
 
     def _place(self, rows: float) -> tuple[int, float]:
         """Index of the measured size at or above `rows`, and how far on the way to it `rows` lies."""

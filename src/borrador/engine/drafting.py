@@ -11,6 +11,7 @@ from borrador.draft.protocol import CERTAIN, Price
 from borrador.engine.candidates import ALONE, Load, PassCost, Proposal
 from borrador.engine.costs import DraftCosts
 from borrador.engine.estimates import UNKNOWN_CONFIDENCE, Allowance, Calibration, Trust, Yield
+from borrador.engine.pace import Pace
 from borrador.types import Draft, Verdict
 
 _TYPICAL_FIRST = 0.8
@@ -21,26 +22,25 @@ LONG_RUN, LONG_RUN_WEIGHT = 200.0, 10.0  # rounds that averages remember, and th
 _ETERNITY_S, _MANY = 1e6, 1e3
 
 
-@dataclass(frozen=True, slots=True)
 class Pass:
     """The pass that a round shares with others.
 
-    Attributes:
+    Args:
         pass_s: T(m), seconds of a pass over m rows.
         load: what is in it before any draft.
+
+    Attributes:
+        plain_s: seconds of the pass without drafts.
+        rate: tokens per second of plain decoding.
     """
 
-    pass_s: PassCost
-    load: Load = ALONE
+    __slots__ = ("load", "pass_s", "plain_s", "rate")
 
-    @property
-    def plain_s(self) -> float:
-        return self.pass_s(self.load.rows)
-
-    @property
-    def rate(self) -> float:
-        """Tokens per second of plain decoding."""
-        return self.load.requests / self.plain_s
+    def __init__(self, pass_s: PassCost, load: Load = ALONE) -> None:
+        self.pass_s = pass_s
+        self.load = load
+        self.plain_s = pass_s(load.rows)
+        self.rate = load.requests / self.plain_s
 
     def seconds(self, drafted: float) -> float:
         """Seconds of the pass with so many drafted rows."""
@@ -107,6 +107,7 @@ class Outlook:
     known: Knowledge
     average: Yield
     trust: Trust = field(default_factory=Trust)
+    pace: Pace = field(default_factory=Pace)
 
     def acceptance(self, confidence: float) -> float:
         """The probability that a token is accepted, if those before it are."""
@@ -117,17 +118,24 @@ class Outlook:
     def proposal(self, draft: Draft) -> Proposal:
         return Proposal(draft, [self.acceptance(confidence) for confidence in _confidence(draft)])
 
-    def learn_written(self, draft: Draft, written: Sequence[int]) -> None:
-        """Learn from what the target wrote how certain tokens fared or, if not verified, would have fared."""
+    def learn_written(self, draft: Draft, written: Sequence[int]) -> int:
+        """Learn from what the target wrote how certain tokens fared or, if not verified, would have fared.
+
+        Returns:
+            How many of the written tokens the draft holds, from the first on.
+        """
         children: dict[int, list[int]] = {}
         for index, parent in enumerate(draft.parent_indices):
             children.setdefault(parent, []).append(index)
         confidence, last = _confidence(draft), -1
-        for token in written:
+        for depth, token in enumerate(written):
             below: Sequence[int] = children.get(last, ())
             last = next((index for index in below if draft.tokens[index] == token), -2)
             for index in below:
                 self._learn_token(confidence[index], index == last, first=index == below[0])
+            if last < 0:
+                return depth
+        return len(written)
 
     def learn_verdict(self, draft: Draft, verdict: Verdict) -> None:
         """Learn from what the target said of drawn tokens. Those it did not look at teach nothing."""
