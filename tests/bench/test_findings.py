@@ -5,9 +5,9 @@ import json
 import pytest
 
 from borrador.bench.findings import DrafterFacts, Line, Measured, Plan, TaskFacts, recommend
-from borrador.bench.forecast import Tally, Trace
 from borrador.bench.lineup import Way
 from borrador.bench.prompts import BenchPrompt
+from borrador.bench.trace import Tally, Trace
 
 LOOKUP, SMALL = Way(("lookup",)), Way(("small",))
 FREE, ALL = Way(("lookup",), by_costs=True), Way(("lookup", "small"), by_costs=True)

@@ -10,26 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from borrador.bench.forecast import (
-    Drafting,
-    Step,
-    Tally,
-    Trace,
-    acceptance,
-    acceptance_by_position,
-    cut,
-    forecast,
-    forecast_as_recorded,
-    tally,
-    total,
-)
+from borrador.bench.forecast import Drafting, RowRatios, Step, cut, forecast, forecast_as_recorded
 from borrador.bench.prompts import BenchPrompt
-from borrador.engine.costs import RowCosts
+from borrador.bench.trace import Tally, Trace, tally
+from borrador.engine.candidates import Load
+from borrador.engine.costs import ContextCosts, RowCosts
 from borrador.types import Draft, Origin, RoundRecord, Verdict
 
 PROMPT = BenchPrompt("qa-1", "qa", "?")
-COSTS = RowCosts({1: 0.010, 2: 0.011, 4: 0.013, 8: 0.020, 16: 0.040})
-FLAT = RowCosts({1: 0.010, 16: 0.010})
+ROW_COSTS = RowCosts({1: 0.010, 2: 0.011, 4: 0.013, 8: 0.020, 16: 0.040})
+RATIOS = RowRatios(ROW_COSTS)
+FLAT_COSTS = RowCosts({1: 0.010, 16: 0.010})
 TOKEN_S, NOTHING_S, BESIDE_S, READING_S = 0.002, 0.0005, 0.001, 0.05
 
 
@@ -57,7 +48,7 @@ def a_round(
     )
 
 
-def play(right: Sequence[bool | None], length: int, pass_s: Callable[[float], float] = COSTS) -> Trace:
+def play(right: Sequence[bool | None], length: int, pass_s: Callable[[float], float] = ROW_COSTS) -> Trace:
     """An answer of a drafter that goes by the text alone.
 
     Args:
@@ -78,7 +69,7 @@ def play(right: Sequence[bool | None], length: int, pass_s: Callable[[float], fl
     return Trace(PROMPT, 10, tuple(range(place)), tuple(rounds))
 
 
-def plain_of(trace: Trace, pass_s: Callable[[float], float] = COSTS) -> Trace:
+def plain_of(trace: Trace, pass_s: Callable[[float], float] = ROW_COSTS) -> Trace:
     rounds = []
     for _ in range(trace.decoded):
         record = a_round(0, 0, pass_s)
@@ -105,10 +96,10 @@ def accepted_at_random(alpha: float, count: int = 6000) -> list[bool | None]:
 @pytest.mark.parametrize("alpha", [0.3, 0.6, 0.8])
 @pytest.mark.parametrize("length", [1, 2, 4, 8])
 def test_where_rows_cost_nothing_the_forecast_is_leviathans(alpha: float, length: int) -> None:
-    trace = play(accepted_at_random(alpha), 8, FLAT)
-    plain = plain_of(trace, FLAT)
+    trace = play(accepted_at_random(alpha), 8, FLAT_COSTS)
+    plain = plain_of(trace, FLAT_COSTS)
     drafting = Drafting(token=0.2, nothing=0.0, beside_s=0.0)
-    predicted = forecast(trace, plain, FLAT, drafting, length)
+    predicted = forecast(trace, plain, RowRatios(FLAT_COSTS), drafting, length)
     expected = (1 - alpha ** (length + 1)) / ((1 - alpha) * (length * 0.2 + 1))
     without_beside = predicted._replace(plain_s=plain.decoded * 0.010)
     assert without_beside.speedup == pytest.approx(expected, rel=0.03)
@@ -120,9 +111,9 @@ def test_costs_of_rows_count_in_the_forecast() -> None:
     drafting = Drafting.of([trace], [plain_of(trace)])
     assert drafting.token == pytest.approx(TOKEN_S / 0.010)
     for length in (1, 3, 8):
-        predicted = forecast(trace, plain_of(trace), COSTS, drafting, length)
+        predicted = forecast(trace, plain_of(trace), RATIOS, drafting, length)
         accepted = (1 - 0.7 ** (length + 1)) / 0.3
-        round_s = COSTS(1 + length) + length * TOKEN_S + BESIDE_S
+        round_s = ROW_COSTS(1 + length) + length * TOKEN_S + BESIDE_S
         assert predicted.speedup == pytest.approx(accepted * 0.011 / round_s, rel=0.03)
 
 
@@ -135,7 +126,7 @@ def test_what_shorter_drafts_take_is_read_off_long_ones(runs: list[tuple[bool | 
     text = [right for each, count in runs for right in (*[each] * count, *[False] * 8)]
     long, short = play(text, 8), play(text, length)
     drafting = Drafting(TOKEN_S / 0.010, NOTHING_S / 0.010, BESIDE_S)
-    predicted = forecast(long, plain_of(long), COSTS, drafting, length)
+    predicted = forecast(long, plain_of(long), RATIOS, drafting, length)
     assert (predicted.tokens, predicted.passes) == (short.decoded, len(short.rounds))
     assert predicted.seconds == pytest.approx(short.decode_s)
 
@@ -164,27 +155,27 @@ def test_a_long_chain_that_was_right_goes_on_with_the_next() -> None:
     trace = play([True] * 17 + [False], 8)
     assert [len(record.verdict.path) for record in trace.rounds] == [8, 8]
     drafting = Drafting(TOKEN_S / 0.010, 0.0, BESIDE_S)
-    passes = [forecast(trace, plain_of(trace), COSTS, drafting, length).passes for length in (1, 2, 5, 8)]
+    passes = [forecast(trace, plain_of(trace), RATIOS, drafting, length).passes for length in (1, 2, 5, 8)]
     assert passes == [9, 6, 3, 2]
 
 
 def test_reading_the_prompt_counts_once_whatever_the_length() -> None:
     trace = play(accepted_at_random(0.5, 200), 8)
     plain, drafting = plain_of(trace), Drafting(TOKEN_S / 0.010, 0.0, BESIDE_S)
-    read = [forecast(trace, plain, COSTS, drafting, length).seconds for length in (1, 8)]
+    read = [forecast(trace, plain, RATIOS, drafting, length).seconds for length in (1, 8)]
     first = trace.rounds[0]
-    unread = Trace(PROMPT, 10, trace.token_ids, (a_round(8, len(first.verdict.path), COSTS), *trace.rounds[1:]))
-    known = [forecast(unread, plain, COSTS, drafting, length).seconds for length in (1, 8)]
+    unread = Trace(PROMPT, 10, trace.token_ids, (a_round(8, len(first.verdict.path), ROW_COSTS), *trace.rounds[1:]))
+    known = [forecast(unread, plain, RATIOS, drafting, length).seconds for length in (1, 8)]
     assert [later - before for later, before in zip(read, known, strict=True)] == pytest.approx([READING_S] * 2)
 
 
 def test_a_slower_machine_changes_seconds_and_no_ratio() -> None:
-    trace = play(accepted_at_random(0.6, 400), 8, lambda rows: 2 * COSTS(rows))
-    plain, drafting = plain_of(trace, lambda rows: 2 * COSTS(rows)), Drafting(0.1, 0.0, 0.0)
+    trace = play(accepted_at_random(0.6, 400), 8, lambda rows: 2 * ROW_COSTS(rows))
+    plain, drafting = plain_of(trace, lambda rows: 2 * ROW_COSTS(rows)), Drafting(0.1, 0.0, 0.0)
     fast = play(accepted_at_random(0.6, 400), 8)
     unread = [Trace(PROMPT, 10, each.token_ids, each.rounds[1:]) for each in (trace, fast)]
     slow_s, fast_s = (
-        forecast(each, base, COSTS, drafting, 4).seconds
+        forecast(each, base, RATIOS, drafting, 4).seconds
         for each, base in zip(unread, (plain, plain_of(fast)), strict=True)
     )
     assert slow_s == pytest.approx(2 * fast_s, rel=0.02)
@@ -192,27 +183,31 @@ def test_a_slower_machine_changes_seconds_and_no_ratio() -> None:
 
 def test_rounds_as_they_were_cost_what_they_took() -> None:
     trace = play([True, True, False, None, None, True] * 20, 4)
-    predicted = forecast_as_recorded(trace, plain_of(trace), COSTS)
+    predicted = forecast_as_recorded(trace, plain_of(trace), RATIOS)
     measured = tally(trace, plain_of(trace))
     assert (predicted.tokens, predicted.passes) == (measured.tokens, measured.passes)
     assert predicted.seconds == pytest.approx(measured.seconds)
     assert predicted.plain_s == pytest.approx(measured.plain_s)
 
 
-def test_acceptance_counts_tested_tokens_alone() -> None:
-    trace = Trace(
-        PROMPT, 10, (), (a_round(4, 2, COSTS), a_round(4, 0, COSTS), a_round(2, 2, COSTS), a_round(0, 0, COSTS))
-    )
-    assert acceptance_by_position([trace]) == (2 / 3, 1.0, 0.0)
-    assert acceptance([trace]) == 4 / 6
-    assert acceptance([Trace(PROMPT, 10, (), (a_round(0, 0, COSTS),))]) is None
-    assert acceptance_by_position([]) == ()
-
-
 def test_answers_without_rounds_count_nothing() -> None:
     empty = Trace(PROMPT, 10, (5,), ())
-    assert forecast(empty, empty, COSTS, Drafting.of([empty], [empty]), 4) == Tally()
-    assert forecast_as_recorded(empty, empty, COSTS) == Tally()
-    assert total([]) == Tally()
-    assert (Tally().speedup, Tally().tokens_per_pass) == (0.0, 0.0)
-    assert total([Tally(1, 1, 1.0, 2.0), Tally(3, 1, 1.0, 4.0)]) == Tally(4, 2, 2.0, 6.0)
+    assert forecast(empty, empty, RATIOS, Drafting.of([empty], [empty]), 4) == Tally()
+    assert forecast_as_recorded(empty, empty, RATIOS) == Tally()
+
+
+def test_passes_of_answers_correct_what_rows_cost() -> None:
+    """Nine rows take twice as long in answers as on their own, and one row is what plain decoding takes."""
+    slow = RowCosts({1: 0.010, 9: 2 * ROW_COSTS(9)})
+    trace = play([False] * 20, 8, slow)
+    ratio, known = RowRatios(ROW_COSTS, [(trace, plain_of(trace))]).behind(Load()), RATIOS.behind(Load())
+    assert [ratio(rows) / known(rows) for rows in (1, 5, 9, 16)] == pytest.approx([1.0, 1.5, 2.0, 2.0])
+    few = play([False] * 5, 8, slow)
+    ratio = RowRatios(ROW_COSTS, [(few, plain_of(few))]).behind(Load())
+    assert ratio(9) == known(9)
+
+
+def test_what_a_context_adds_counts_in_ratios() -> None:
+    ratios = RowRatios(RowCosts({1: 1.0, 2: 2.0}, ContextCosts(reading_s=0.01, row_s=0.0)))
+    assert ratios.behind(Load(context=100.0))(2) == pytest.approx(3.0 / 2.0)
+    assert ratios.behind(Load())(2) == pytest.approx(2.0)

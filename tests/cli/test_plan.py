@@ -70,8 +70,8 @@ def test_tables_hold_every_way_and_the_recommendation_is_saved(scripted: Scripte
     rows = [line.split() for line in out.splitlines()]
     assert code == 0
     assert [row[0] for row in rows if row[1:2] == ["1"]] == ["lookup", "small"]
-    assert "lookup by costs" in out
-    assert "lookup+small by costs" in out
+    assert [row[:3] for row in rows if row[1:3] == ["costs", "costs"]] == [["lookup,", "costs", "costs"]]
+    assert [row[:4] for row in rows if row[1:2] == ["drafters,"]] == [["2", "drafters,", "costs", "costs"]]
     assert "T(m)/T(1): " in out
     assert "4 of 4 prompts answered identically" in out
     assert len(entry["ways"]) == 2 * 6 + 2

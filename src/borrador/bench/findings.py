@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from borrador.bench.forecast import Tally, Trace, tally
 from borrador.bench.lineup import Way
 from borrador.bench.prompts import BenchPrompt
+from borrador.bench.trace import Tally, Trace, tally
 
 _AS_GOOD = 0.98  # of the best speed: what differs by less may be noise
 

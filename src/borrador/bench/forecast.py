@@ -18,77 +18,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from borrador.bench.prompts import BenchPrompt
-from borrador.engine.candidates import Load
+import numpy as np
+
+from borrador.bench.trace import Tally, Trace, median
+from borrador.engine.candidates import Load, PassCost
 from borrador.engine.costs import RowCosts
 from borrador.types import Draft, RoundRecord
 
+_MANY = 16  # passes that are enough to correct a size by
 LONGEST = 8  # tokens that drafters draft each round while they are looked at
-
-
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """An answer and how it was decoded.
-
-    Attributes:
-        prompt: the question.
-        prompt_tokens: how long it is.
-        token_ids: the answer.
-        rounds: without the first, which belongs to the prompt.
-    """
-
-    prompt: BenchPrompt
-    prompt_tokens: int
-    token_ids: tuple[int, ...]
-    rounds: tuple[RoundRecord, ...]
-
-    @property
-    def decode_s(self) -> float:
-        return sum(record.total_s for record in self.rounds)
-
-    @property
-    def decoded(self) -> int:
-        """Tokens that decoding wrote; the first one came out of the prompt's pass."""
-        return sum(len(record.committed) for record in self.rounds)
-
-    @property
-    def load(self) -> Load:
-        """Of its passes, on average."""
-        return Load(context=self.prompt_tokens + len(self.token_ids) / 2)
-
-    @property
-    def pass_s(self) -> float:
-        """Seconds of a typical pass; 0 where there was none."""
-        return _median(record.forward_s for record in self.rounds)
-
-    @property
-    def beside_s(self) -> float:
-        """What a typical round took beside drafting and the pass."""
-        return _median(record.total_s - record.draft_s - record.forward_s for record in self.rounds)
-
-
-class Tally(NamedTuple):
-    """Decoding of some answers in one way, against plain decoding of the same.
-
-    Attributes:
-        tokens: that were decoded.
-        passes: of the target.
-        seconds: that it took.
-        plain_s: seconds of plain decoding.
-    """
-
-    tokens: int = 0
-    passes: int = 0
-    seconds: float = 0.0
-    plain_s: float = 0.0
-
-    @property
-    def tokens_per_pass(self) -> float:
-        return self.tokens / self.passes if self.passes else 0.0
-
-    @property
-    def speedup(self) -> float:
-        return self.plain_s / self.seconds if self.seconds else 0.0
 
 
 class Step(NamedTuple):
@@ -125,60 +63,76 @@ class Drafting:
             if base.pass_s
         ]
         return cls(
-            token=_median(passes / drafted for drafted, passes in later if drafted),
-            nothing=_median(passes for drafted, passes in later if not drafted),
-            beside_s=_median(trace.beside_s for trace in traces),
+            token=median(passes / drafted for drafted, passes in later if drafted),
+            nothing=median(passes for drafted, passes in later if not drafted),
+            beside_s=median(trace.beside_s for trace in traces),
         )
 
     def passes(self, drafted: int) -> float:
         return drafted * self.token if drafted else self.nothing
 
 
-def total(tallies: Iterable[Tally]) -> Tally:
-    """All of them as one."""
-    tokens, passes, seconds, plain_s = (sum(column) for column in zip(Tally(), *tallies, strict=True))
-    return Tally(int(tokens), int(passes), seconds, plain_s)
+class RowRatios:
+    """T(m) / T(1) as measured on its own, corrected by what passes of answers really took.
 
+    A size that many of these passes had is corrected by their median, which is against plain passes of the same answer;
+    a size between two such ones by what lies between.
 
-def tally(trace: Trace, plain: Trace) -> Tally:
-    """What was measured."""
-    return Tally(trace.decoded, len(trace.rounds), trace.decode_s, plain.decode_s)
+    Args:
+        costs: as measured on its own.
+        pairs: answers, each with the same answer by plain decoding.
+    """
+
+    def __init__(self, costs: RowCosts, pairs: Iterable[tuple[Trace, Trace]] = ()) -> None:
+        self._costs = costs
+        surprises: dict[int, list[float]] = {}
+        for trace, plain in pairs:
+            ratio = _ratio(costs, trace.load)
+            for record in trace.rounds if plain.pass_s else ():
+                rows = record.pending + len(record.draft.tokens)
+                surprises.setdefault(rows, []).append(record.forward_s / plain.pass_s / ratio(rows))
+        known = {rows: statistics.median(each) for rows, each in surprises.items() if len(each) >= _MANY}
+        self._rows, self._corrections = zip(*sorted({**known, 1: 1.0}.items()), strict=True)
+
+    def behind(self, load: Load) -> PassCost:
+        """The ratio for passes with this load."""
+        ratio = _ratio(self._costs, load)
+        return lambda rows: ratio(rows) * float(np.interp(rows, self._rows, self._corrections))
 
 
 def forecast(
-    trace: Trace, plain: Trace, costs: RowCosts, drafting: Drafting, length: int, *, longest: int = LONGEST
+    trace: Trace, plain: Trace, ratios: RowRatios, drafting: Drafting, length: int, *, longest: int = LONGEST
 ) -> Tally:
     """What a draft length would have given on an answer of one drafter.
 
     Args:
         trace: the answer, drafted at the length `longest`.
         plain: the same answer by plain decoding.
-        costs: T(m).
+        ratios: T(m) / T(1).
         drafting: what the drafter takes.
         length: tokens drafted each round; not more than `longest`.
         longest: that were drafted each round.
     """
     if not plain.rounds:
         return Tally()
-    pass_s, plain_s = costs.behind(trace.load), plain.pass_s
-    level = plain_s / pass_s(1)
+    ratio = ratios.behind(trace.load)
     steps = [
         step
         for draft, path in _joined(trace.rounds, longest)
         for step in cut(draft, path, length, cut_off=len(draft.tokens) >= longest)
     ]
-    seconds = sum(level * pass_s(1 + step.drafted) + plain_s * drafting.passes(step.drafted) for step in steps)
-    seconds += len(steps) * drafting.beside_s + _reading_s(trace, plain_s * drafting.token)
+    passes = sum(ratio(1 + step.drafted) + drafting.passes(step.drafted) for step in steps)
+    seconds = plain.pass_s * passes + len(steps) * drafting.beside_s
+    seconds += _reading_s(trace, plain.pass_s * drafting.token)
     return Tally(trace.decoded, len(steps), seconds, _plain_s(plain))
 
 
-def forecast_as_recorded(trace: Trace, plain: Trace, costs: RowCosts) -> Tally:
+def forecast_as_recorded(trace: Trace, plain: Trace, ratios: RowRatios) -> Tally:
     """What the rounds of an answer cost by T(m) and by what drafting took, whoever chose their drafts."""
     if not plain.rounds:
         return Tally()
-    pass_s = costs.behind(trace.load)
-    level = plain.pass_s / pass_s(1)
-    seconds = sum(level * pass_s(1 + len(record.draft.tokens)) + record.draft_s for record in trace.rounds)
+    ratio = ratios.behind(trace.load)
+    seconds = sum(plain.pass_s * ratio(1 + len(record.draft.tokens)) + record.draft_s for record in trace.rounds)
     seconds += len(trace.rounds) * trace.beside_s
     return Tally(trace.decoded, len(trace.rounds), seconds, _plain_s(plain))
 
@@ -206,26 +160,10 @@ def cut(draft: Draft, path: Sequence[int], length: int, *, cut_off: bool = False
         place, left = left[accepted], left[accepted + 1 :]  # the target itself wrote the next one
 
 
-def acceptance_by_position(traces: Iterable[Trace]) -> tuple[float, ...]:
-    """Of the tokens tested at each place of a draft, beginning with the first, the share that was accepted."""
-    tested: list[int] = []
-    accepted: list[int] = []
-    for record in (record for trace in traces for record in trace.rounds):
-        depth = len(record.verdict.path)
-        reached = depth + (record.verdict.tested > depth)
-        tested += [0] * (reached - len(tested))
-        accepted += [0] * (reached - len(accepted))
-        for place in range(reached):
-            tested[place] += 1
-            accepted[place] += place < depth
-    return tuple(right / count for right, count in zip(accepted, tested, strict=True))
-
-
-def acceptance(traces: Iterable[Trace]) -> float | None:
-    """Accepted / tested; None where nothing was tested."""
-    verdicts = [record.verdict for trace in traces for record in trace.rounds]
-    tested = sum(verdict.tested for verdict in verdicts)
-    return sum(len(verdict.path) for verdict in verdicts) / tested if tested else None
+def _ratio(costs: RowCosts, load: Load) -> PassCost:
+    pass_s = costs.behind(load)
+    plain_s = pass_s(1)
+    return lambda rows: pass_s(rows) / plain_s
 
 
 def _below(draft: Draft, place: int) -> list[int]:
@@ -272,8 +210,3 @@ def _reading_s(trace: Trace, token_s: float) -> float:
 
 def _plain_s(plain: Trace) -> float:
     return plain.decoded * (plain.pass_s + plain.beside_s)
-
-
-def _median(values: Iterable[float]) -> float:
-    known = list(values)
-    return statistics.median(known) if known else 0.0

@@ -7,9 +7,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from types import TracebackType
 
-from borrador.bench.forecast import Trace
 from borrador.bench.prompts import BenchPrompt
 from borrador.bench.runner import WARM_UP_PROMPT, WARM_UP_TOKENS
+from borrador.bench.trace import Trace
 from borrador.draft.protocol import Drafter
 from borrador.engine.costs import RowCosts, measure_row_costs
 from borrador.engine.llm import LLM

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from borrador.bench.findings import DrafterFacts, Line, Measured, Plan, TaskFacts, recommend
-from borrador.bench.forecast import (
-    LONGEST,
-    Drafting,
-    Tally,
-    Trace,
-    acceptance,
-    acceptance_by_position,
-    forecast,
-    forecast_as_recorded,
-    tally,
-    total,
-)
+from borrador.bench.forecast import LONGEST, Drafting, RowRatios, forecast, forecast_as_recorded
 from borrador.bench.lineup import PLAIN, Lineup, Way
 from borrador.bench.prompts import BenchPrompt
-from borrador.engine.costs import RowCosts
+from borrador.bench.trace import Tally, Trace, acceptance, acceptance_by_position, tally, total
+from borrador.engine.candidates import ALONE
 from borrador.errors import UsageError
 from borrador.types import SamplingParams
 
@@ -66,6 +57,9 @@ class Planning:
         halves: the prompts.
         params: greedy, with the length of the answers.
         announce: told the answers to each prompt.
+        known: what was measured so far of the known prompts.
+        unseen: and of the others.
+        ratios: T(m) / T(1), by the known prompts.
     """
 
     lineup: Lineup
@@ -74,12 +68,16 @@ class Planning:
     announce: Announce = lambda _measured: None
     known: list[Measured] = field(default_factory=list)
     unseen: list[Measured] = field(default_factory=list)
+    ratios: RowRatios = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ratios = RowRatios(self.lineup.costs)
 
     def plan(self) -> Plan:
         """Measure everything; takes minutes."""
         self.lineup.warm_up(self.params)
         alone = [way for way in self.lineup.ways if not way.by_costs]
-        self._measure(self.halves.known, dict.fromkeys(alone, LONGEST), self.known, learn=True)
+        self._measure(self.halves.known, dict.fromkeys(alone, LONGEST), self.known)
         lines = self.forecast()
         self._measure(self.halves.unseen, _best_lengths(lines), self.unseen)
         return self.conclude(lines)
@@ -93,6 +91,8 @@ class Planning:
 
     def forecast(self) -> list[Line]:
         """Every drafter at every length, and the choices by costs, from the known prompts."""
+        pairs = ((answer, each.plain) for each in self.known for answer in each.answers.values())
+        self.ratios = RowRatios(self.lineup.costs, pairs)
         lines = []
         for way in self.lineup.ways:
             for length in (None,) if way.by_costs else LENGTHS:
@@ -112,8 +112,8 @@ class Planning:
         ]
         recommended = recommend(checked)
         return Plan(
-            row_costs={rows: self.lineup.costs(rows) / self.lineup.costs(1) for rows in SHOWN_ROWS},
-            pass_s=self.lineup.costs(1),
+            row_costs={rows: self.ratios.behind(ALONE)(rows) for rows in SHOWN_ROWS},
+            pass_s=statistics.median(each.plain.pass_s for each in self.known),
             drafters={way.drafters[0]: self._facts(way) for way in self.lineup.ways if not way.by_costs},
             lines=checked,
             recommended=recommended,
@@ -126,8 +126,6 @@ class Planning:
         prompts: Sequence[BenchPrompt],
         lengths: Mapping[Way, int | None],
         into: list[Measured],
-        *,
-        learn: bool = False,
     ) -> None:
         """Answer each prompt in every way. Their order alternates: a machine that slows down favours none."""
         ways = (PLAIN, *self.lineup.ways)
@@ -135,22 +133,19 @@ class Planning:
             answers: dict[Way, Trace] = {}
             for way in ways if index % 2 == 0 else reversed(ways):
                 answers[way] = self.lineup.answer(way, prompt, self.params, lengths.get(way) or 0)
-                if learn:
-                    _follow(self.lineup.costs, answers[way])
             plain = answers.pop(PLAIN)
             into.append(Measured(prompt, plain, {way: answers[way] for way in self.lineup.ways}))
             self.announce(into[-1])
 
     def _predict(self, way: Way, length: int | None) -> Iterable[tuple[str, Tally]]:
         """For each known prompt its task, and what this way would have given."""
-        costs = self.lineup.costs
         drafting = Drafting.of([each.answers[way] for each in self.known], [each.plain for each in self.known])
         for each in self.known:
             trace, plain = each.answers[way], each.plain
             if length is None:
-                yield each.prompt.task, forecast_as_recorded(trace, plain, costs)
+                yield each.prompt.task, forecast_as_recorded(trace, plain, self.ratios)
             else:
-                yield each.prompt.task, forecast(trace, plain, costs, drafting, length)
+                yield each.prompt.task, forecast(trace, plain, self.ratios, drafting, length)
 
     def _facts(self, way: Way) -> DrafterFacts:
         traces, plain = [each.answers[way] for each in self.known], [each.plain for each in self.known]
@@ -177,10 +172,3 @@ def _best_lengths(lines: Sequence[Line]) -> dict[Way, int | None]:
         if line.way not in best or line.predicted.speedup > best[line.way].predicted.speedup:
             best[line.way] = line
     return {way: line.draft_tokens for way, line in best.items()}
-
-
-def _follow(costs: RowCosts, trace: Trace) -> None:
-    """Let T(m) follow the passes of an answer."""
-    for record in trace.rounds:
-        if record.pending == 1:
-            costs.observe(1 + len(record.draft.tokens), record.forward_s, trace.load)

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from borrador.engine.profile import HeldProfile
 
 _LEAST_TOKENS = 8
+_NAME_WIDTH = 22
 
 
 def plan(
@@ -144,14 +145,12 @@ def print_plan(found: Plan) -> None:
 
 def tabulate_ways(found: Plan) -> Table:
     """A row per way and draft length; the speed-up on unseen prompts for those that were tried on them."""
-    table = make_table(
-        left=("drafts",), right=("length", "acceptance", "c", "tokens/pass", "predicted", "measured", "off")
-    )
+    table = make_table(left=("drafter",), right=("length", "accept", "c", "tok/pass", "predicted", "measured", "off"))
     for first, line in _with_first(found):
         facts = found.drafters[line.way.drafters[0]] if first and not line.way.by_costs else None
         table.add_row(
-            line.way.describe() if first else "",
-            "by costs" if line.draft_tokens is None else str(line.draft_tokens),
+            name_way(line.way) if first else "",
+            "costs" if line.draft_tokens is None else str(line.draft_tokens),
             "" if facts is None else _share(facts.acceptance),
             "" if facts is None else f"{facts.cost_ratio:.3f}",
             f"{line.predicted.tokens_per_pass:.2f}",
@@ -208,7 +207,7 @@ def _progress(count: int, *, quiet: bool) -> Announce:
     def announce(measured: Measured) -> None:
         if quiet:
             return
-        speeds = ", ".join(f"{way.describe()} {measured.speedup(way):.2f}x" for way in measured.answers)
+        speeds = ", ".join(f"{name_way(way)} {measured.speedup(way):.2f}x" for way in measured.answers)
         differing = measured.differing
         verdict = "identical" if differing is None else f"{differing.describe()} differs"
         line = f"{next(numbers)}/{count} {measured.prompt.id}: {speeds}, {verdict}"
@@ -240,6 +239,18 @@ def _with_first(found: Plan) -> Iterator[tuple[bool, Line]]:
     for line in found.lines:
         yield line.way not in seen, line
         seen.add(line.way)
+
+
+def name_way(way: Way) -> str:
+    """A name that is short enough for a table: of a model the beginning of its file's name, of several drafters their
+    number."""
+    if len(way.drafters) == 1:
+        path = Path(way.drafters[0])
+        name = path.stem if path.suffix == ".gguf" else way.drafters[0]
+        name = name if len(name) <= _NAME_WIDTH else f"{name[: _NAME_WIDTH - 2]}.."
+    else:
+        name = f"{len(way.drafters)} drafters"
+    return f"{name}, costs" if way.by_costs else name
 
 
 def _share(acceptance: float | None) -> str:
