@@ -88,7 +88,8 @@ def test_a_context_adds_to_each_row_and_once_for_each_request() -> None:
     assert costs.behind(Load(2, 2, 1000.0))(4) == pytest.approx(13.0 + 2.0 + 8.0)
     for _ in range(100):
         costs.observe(1, 26.0, Load(1, 1, 1000.0))
-    assert costs(1) == pytest.approx(20.0, rel=0.06)
+    assert costs.behind(Load(1, 1, 1000.0))(1) == pytest.approx(26.0, rel=0.01)
+    assert 20.0 < costs(1) < 23.0  # most of the surprise belongs to what is most of the pass
 
 
 def test_passes_larger_than_any_measured_become_sizes_of_their_own() -> None:
@@ -135,9 +136,11 @@ def test_measuring_interleaves_sizes_within_its_budget_and_leaves_the_sequence_e
     assert costs(16) > 4 * costs(1)
     assert costs.behind(Load(1, 1, 1000.0))(8) > costs(8)
     assert target.length == 0
-    sizes = [len(rows.tokens) for rows in target.passes][1:]
+    sizes = [len(rows.tokens) for rows in target.passes]
+    warm_up = next(index for index, rows in enumerate(sizes) if rows > 1) - 1
     sweep = [*MEASURED_ROWS, 1, 8]
-    assert sizes[: 2 * len(sweep)] == sweep * 2
+    assert warm_up > 5
+    assert sizes[warm_up:][: 2 * len(sweep)] == sweep * 2
 
 
 def test_sizes_beyond_the_context_are_left_out() -> None:

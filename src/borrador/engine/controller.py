@@ -20,7 +20,7 @@ Clock = Callable[[], float]
 _MARGIN = 1.02  # a draft must promise more than this much speed, or timing noise decides
 _TRIAL_TOKENS = 2
 _FREE = 0.01  # a token that costs less than this share of a pass is free
-_FREE_CALL = 0.05  # as long as a proposal costs less than this share
+_FREE_CALL = 0.25  # as long as a proposal costs less than this share
 _ASSUMED_ACCEPTANCE = 0.75
 _REQUEST, _REQUEST_WEIGHT = 30.0, 4.0  # rounds
 _FOLLOW = 0.1
@@ -153,6 +153,13 @@ class RequestPlan:
         return Consideration(name, len(draft.tokens), expected, self._expected(outlook), note)
 
     def learn(self, draft: Draft, verdict: Verdict, committed: Sequence[int]) -> None:
+        self._written += len(committed)
+        if self._round.drafts:
+            self._learn(draft, verdict)
+        else:
+            self._undrafted += _FOLLOW * (1.0 - self._undrafted)
+
+    def _learn(self, draft: Draft, verdict: Verdict) -> None:
         written = (*(draft.tokens[index] for index in verdict.path), verdict.next_token)
         foreseen: dict[str, int] = {}
         for name, proposed in self._round.drafts.items():
@@ -161,7 +168,6 @@ class RequestPlan:
             elif name == draft.drafter:
                 self._drafters[name].learn_verdict(draft, verdict)
         self._settle_asking(foreseen, len(draft.tokens))
-        self._written += len(committed)
         paid = self._round.paid
         copied = bool(draft.tokens) and paid is None
         self._undrafted += _FOLLOW * ((not copied) - self._undrafted)

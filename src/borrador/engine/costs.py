@@ -14,14 +14,15 @@ from borrador.models.target import Rows, Target
 
 MEASURED_ROWS = (1, 2, 4, 6, 8, 12, 16)
 _MEASURED_CONTEXT = 1024
-_FOLLOW_LEVEL = 0.1  # share of a new observation that moves all sizes
-_FOLLOW_SHAPE = 0.05  # share of it that moves the sizes next to the observed one
+_FOLLOW_LEVEL = 0.1  # share of a new observation that a size takes over
+_FOLLOW_AGE, _OLD = 0.01, 30  # and more of it for every pass since it was last seen, up to so many
+_FRESH = 20  # passes; a size that was seen more lately follows no other
+_LARGEST_STEP = 0.1
 _LARGEST_SURPRISE = 0.5  # a pass that was stalled by other programs counts as at most half as long again
-_LARGEST_MISFIT = 0.1  # larger surprises come from the machine and say nothing of one size against another
+_LEVEL_WARM_UP_S = 0.05
 _FEWEST_S = 0.3  # a sweep that takes longer is not repeated
 _ETERNITY_S = 1e6
 _STALLED = 5.0  # a proposal counts for at most so many times the limit
-_SMALLEST_MISFIT = 0.02  # smaller ones are noise
 _TABULATED = 33  # sizes below this are looked up
 _BEYOND = 1.5  # a pass with so many times the most rows known is a size of its own
 
@@ -55,49 +56,61 @@ class RowCosts:
         self._rows = sorted(seconds)
         self._seconds = rising([seconds[rows] for rows in self._rows])
         self._context = context
-        self._level = 1.0
+        self._ages = [_FRESH + 1] * len(self._rows)  # passes since each size was last seen
         self._table = self._tabulate()
 
     def __call__(self, rows: float) -> float:
-        return self._level * self._at(rows)
+        return self._at(rows)
 
     def behind(self, load: Load) -> PassCost:
         """T(m) for passes of this load's requests, with their contexts."""
         reading_s, row_s = self._context
         fixed, each = load.requests * load.context * reading_s, load.context * row_s
-        level, table, at = self._level, self._table, self._at
+        table, at = self._table, self._at
 
         def pass_s(rows: float) -> float:
             # Asked for many sizes in every round, at a time when nothing is in the processor's caches.
             known = table[rows] if type(rows) is int and rows < _TABULATED else at(rows)
-            return level * (known + fixed + each * rows)
+            return known + fixed + each * rows
 
         return pass_s
 
     def observe(self, rows: int, seconds: float, load: Load = ALONE) -> None:
-        """Follow a pass that really ran: the machine's load changes what passes cost."""
-        surprise = _surprise(seconds, self.behind(load)(rows))
-        misfit = min(max(surprise, -_LARGEST_MISFIT), _LARGEST_MISFIT)
-        self._level *= 1.0 + _FOLLOW_LEVEL * surprise
+        """Follow a pass that really ran: the machine's load, and where weights lie, change what passes cost.
+
+        A size that was not seen for long follows those that are seen, and moves more when it is seen again.
+        """
+        expected = self.behind(load)(rows)
+        surprise = _surprise(seconds, expected)
         if rows > _BEYOND * self._rows[-1]:
             self._seconds.append(self._at(rows))
             self._rows.append(rows)
-        if len(self._rows) > 1 and abs(misfit) > _SMALLEST_MISFIT:
-            high, share = self._place(rows)
-            share = min(share, 1.0)
-            self._seconds[high - 1] *= 1.0 + _FOLLOW_SHAPE * misfit * (1.0 - share)
-            self._seconds[high] *= 1.0 + _FOLLOW_SHAPE * misfit * share
-            self._seconds = rising(self._seconds)
-            self._table = self._tabulate()
+            self._ages.append(_FRESH + 1)
+        nearest = self._nearest(rows)
+        is_fresh = min(self._ages[index] for index in nearest) <= _FRESH
+        for index, age in enumerate(self._ages):
+            if index in nearest:
+                gain = nearest[index] * (_FOLLOW_LEVEL + _FOLLOW_AGE * min(age, _OLD))
+                self._ages[index] = 0
+            else:
+                gain = _FOLLOW_LEVEL if is_fresh and age > _FRESH else 0.0
+                self._ages[index] = age + 1
+            self._seconds[index] *= 1.0 + min(max(gain * surprise, -_LARGEST_STEP), _LARGEST_STEP)
+        self._seconds = rising(self._seconds)
+        self._table = self._tabulate()
+        added = 1.0 - self._at(rows) / expected if expected else 0.0  # the part that the context adds
+        factor = 1.0 + _FOLLOW_LEVEL * surprise * min(max(added, 0.0), 1.0)
+        self._context = ContextCosts(*(factor * known for known in self._context))
 
     def scale(self, seconds: float) -> None:
         """Let a pass over one row without a context take so many seconds, and all others accordingly."""
-        self._level = seconds / self._at(1)
+        factor = seconds / self._at(1)
+        self._seconds = [factor * known for known in self._seconds]
+        self._context = ContextCosts(*(factor * known for known in self._context))
+        self._table = self._tabulate()
 
     def as_json(self) -> dict[str, Any]:
-        seconds = [self._level * known for known in self._seconds]
-        context = [self._level * known for known in self._context]
-        return {"rows": self._rows, "seconds": seconds, "context": context}
+        return {"rows": self._rows, "seconds": self._seconds, "context": list(self._context)}
 
     @classmethod
     def from_json(cls, stored: Any) -> RowCosts:
@@ -116,6 +129,14 @@ class RowCosts:
         high, share = self._place(rows)
         low = self._seconds[high - 1]
         return low + (self._seconds[high] - low) * share
+
+    def _nearest(self, rows: int) -> dict[int, float]:
+        """Indices of the sizes next to `rows`, with how much each is meant."""
+        if len(self._rows) == 1:
+            return {0: 1.0}
+        high, share = self._place(rows)
+        share = min(share, 1.0)
+        return {index: meant for index, meant in ((high - 1, 1.0 - share), (high, share)) if meant > 0.0}
 
     def _tabulate(self) -> list[float]:
         return [self._at(rows) for rows in range(_TABULATED)]
@@ -178,6 +199,7 @@ def measure_row_costs(target: Target, budget_s: float = 0.25) -> RowCosts:
     taken: other programs can only add time. Two sweeps are made, more as long as `budget_s` lasts, fewer where one
     sweep alone exceeds it.
     """
+    _warm_up(target, budget_s / 3)
     few, many = 1, min(8, target.context_length)
     length = min(_MEASURED_CONTEXT, target.context_length - many)
     sizes = [(rows, 0) for rows in MEASURED_ROWS if rows <= target.context_length]
@@ -192,15 +214,22 @@ def measure_row_costs(target: Target, budget_s: float = 0.25) -> RowCosts:
     return RowCosts({rows: seconds for (rows, length), seconds in fastest.items() if not length}, context)
 
 
+def _warm_up(target: Target, seconds: float) -> None:
+    """Passes over one row, until what they read lies where it will lie while text is written."""
+    start = time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        _time_pass(target, 1, 0)
+
+
 def measure_level(target: Target) -> float:
     """Seconds of a pass over one row on an empty sequence, which is left empty."""
+    _warm_up(target, _LEVEL_WARM_UP_S)
     return _fastest_passes(target, [(1, 0)], budget_s=0.0)[1, 0]
 
 
 def _fastest_passes(target: Target, sizes: Sequence[tuple[int, int]], budget_s: float) -> dict[tuple[int, int], float]:
     """The fastest of at least two passes of each size: rows, and tokens of the context before them."""
     fastest = dict.fromkeys(sizes, math.inf)
-    _time_pass(target, *sizes[0])
     start = time.perf_counter()
     sweep_s, sweeps = 0.0, 0
     while sweeps < 2 or time.perf_counter() - start + sweep_s < budget_s:
