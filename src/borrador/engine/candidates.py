@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import itemgetter, mul
@@ -11,6 +11,7 @@ from typing import NamedTuple
 from borrador.types import Draft
 
 PassCost = Callable[[float], float]
+Judge = Callable[[float, int], float]
 
 LONGEST_DRAFT = 15
 _NOWHERE = -2
@@ -51,6 +52,8 @@ class Candidates:
         drafters: who proposed it; of several the one that is believed most.
         whole: a draft that is verified as it is, in place of all this.
         spent_s: seconds that drafting took.
+        hopes: the acceptance of each token, if those before it are, by the most hopeful of its drafters.
+        votes: how many drafters proposed each token.
     """
 
     tokens: list[int] = field(default_factory=list)
@@ -59,35 +62,41 @@ class Candidates:
     drafters: list[str] = field(default_factory=list)
     whole: Draft | None = None
     spent_s: float = 0.0
+    hopes: list[float] = field(default_factory=list)
+    votes: list[int] = field(default_factory=list)
 
     @classmethod
-    def merge(cls, proposals: Iterable[Proposal], spent_s: float = 0.0) -> Candidates:
+    def merge(cls, proposals: Iterable[Proposal], spent_s: float = 0.0, judge: Judge | None = None) -> Candidates:
         """One tree of all that was proposed.
 
-        Where several proposed the same token in the same place, the most hopeful is believed. Siblings exclude one
-        another: in the order of their hopes, each can have no more than the others leave.
+        Where several proposed the same token in the same place, the most hopeful is believed, as far as the judge
+        does. Siblings exclude one another: in the order of their hopes, each can have no more than the others leave.
+
+        Args:
+            proposals: from drafters each of which knows how often tokens like its own are accepted.
+            spent_s: seconds that drafting took.
+            judge: what the hope for a token that so many drafters proposed is worth; None believes it.
         """
         proposals = [proposal for proposal in proposals if proposal.draft.tokens]
         if len(proposals) == 1 and proposals[0].draft.parents is None:
-            return cls._chain(*proposals[0], spent_s)
+            return cls._chain(*proposals[0], spent_s, judge)
         tree = cls(spent_s=spent_s)
-        acceptance: list[float] = []
         places: dict[tuple[int, int], int] = {}
         for draft, hopes in proposals:
-            tree._add(draft, hopes, places, acceptance)
-        tree._weigh(acceptance)
+            tree._add(draft, hopes, places)
+        tree._weigh(tree._judged(judge))
         return tree
 
     @classmethod
-    def _chain(cls, draft: Draft, hopes: Sequence[float], spent_s: float) -> Candidates:
+    def _chain(cls, draft: Draft, hopes: Sequence[float], spent_s: float, judge: Judge | None) -> Candidates:
         """The same, for a draft without branches or company."""
         count = len(draft.tokens)
-        survival = list(accumulate(hopes, mul))
-        return cls(list(draft.tokens), list(range(-1, count - 1)), survival, [draft.drafter] * count, None, spent_s)
+        tokens, parents, drafters = list(draft.tokens), list(range(-1, count - 1)), [draft.drafter] * count
+        chain = cls(tokens, parents, [], drafters, None, spent_s, list(hopes), [1] * count)
+        chain.survival = list(accumulate(chain._judged(judge), mul))
+        return chain
 
-    def _add(
-        self, draft: Draft, hopes: Sequence[float], places: dict[tuple[int, int], int], acceptance: list[float]
-    ) -> None:
+    def _add(self, draft: Draft, hopes: Sequence[float], places: dict[tuple[int, int], int]) -> None:
         indices: list[int] = []
         for token, parent, hope in zip(draft.tokens, draft.parent_indices, hopes, strict=True):
             below = indices[parent] if parent >= 0 else -1
@@ -97,9 +106,27 @@ class Candidates:
                 self.tokens.append(token)
                 self.parents.append(below)
                 self.drafters.append(draft.drafter)
-                acceptance.append(hope)
-            elif hope > acceptance[index]:
-                acceptance[index], self.drafters[index] = hope, draft.drafter
+                self.hopes.append(hope)
+                self.votes.append(1)
+            else:
+                self.votes[index] += 1
+                if hope > self.hopes[index]:
+                    self.hopes[index], self.drafters[index] = hope, draft.drafter
+
+    def _judged(self, judge: Judge | None) -> list[float]:
+        if judge is None:
+            return list(self.hopes)
+        return [judge(hope, votes) for hope, votes in zip(self.hopes, self.votes, strict=True)]
+
+    def fates(self, written: Sequence[int]) -> Iterator[tuple[int, bool]]:
+        """Of the candidates that what was written decided on, verified or not: index, and whether it came true."""
+        last = -1
+        for token in written:
+            below = [index for index, parent in enumerate(self.parents) if parent == last]
+            last = next((index for index in below if self.tokens[index] == token), _NOWHERE)
+            yield from ((index, index == last) for index in below)
+            if last == _NOWHERE:
+                return
 
     def _weigh(self, acceptance: list[float]) -> None:
         left = {-1: 1.0}

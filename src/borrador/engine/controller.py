@@ -11,7 +11,7 @@ from borrador.draft.protocol import Price
 from borrador.engine.candidates import LONGEST_DRAFT, Candidates, Load, PassCost, Proposal, best_rows, choose
 from borrador.engine.costs import DraftCosts, behind
 from borrador.engine.drafting import LONG_RUN, LONG_RUN_WEIGHT, Knowledge, Outlook, Pass, Pursuit, promised_tokens
-from borrador.engine.estimates import Yield
+from borrador.engine.estimates import Jury, Yield
 from borrador.engine.proposer import Desk
 from borrador.types import Consideration, Draft, Reason, Verdict
 
@@ -40,13 +40,19 @@ class Controller:
         pass_s: T(m), seconds of a target pass over m rows.
         prices: of every drafter, in order of preference; or what is known of it from earlier.
         clock: seconds, to learn what drafting really takes.
+        jury: what is known from earlier of drafts put together.
     """
 
     def __init__(
-        self, pass_s: PassCost, prices: Mapping[str, Price | Knowledge], clock: Clock = time.perf_counter
+        self,
+        pass_s: PassCost,
+        prices: Mapping[str, Price | Knowledge],
+        clock: Clock = time.perf_counter,
+        jury: Jury | None = None,
     ) -> None:
         self._pass_s = pass_s
         self._clock = clock
+        self.jury = jury or Jury()
         self._known = {
             name: known if isinstance(known, Knowledge) else _expect(pass_s, known) for name, known in prices.items()
         }
@@ -57,7 +63,7 @@ class Controller:
 
     def open(self) -> RequestPlan:
         """Start a request, which begins with what is known and adds to it."""
-        return RequestPlan(self._pass_s, self._known, self._clock)
+        return RequestPlan(self._pass_s, self._known, self.jury, self._clock)
 
 
 @dataclass(slots=True)
@@ -73,6 +79,7 @@ class _Round:
         trial: it was asked although it is not expected to pay.
         rested: why others were not asked.
         asked_s: seconds that asking the drafters took whose tokens cost nothing.
+        tree: what there was to choose from.
     """
 
     shared: Pass
@@ -83,13 +90,15 @@ class _Round:
     trial: bool = False
     rested: dict[str, str] = field(default_factory=dict)
     asked_s: dict[str, float] = field(default_factory=dict)
+    tree: Candidates = field(default_factory=Candidates)
 
 
 class RequestPlan:
     """Drafting decisions of one request. A drafter that does not pay rests, and is tried as its allowance permits."""
 
-    def __init__(self, pass_s: PassCost, known: Mapping[str, Knowledge], clock: Clock) -> None:
+    def __init__(self, pass_s: PassCost, known: Mapping[str, Knowledge], jury: Jury, clock: Clock) -> None:
         self._pass_s = pass_s
+        self._jury = jury
         self._clock = clock
         self._drafters = {
             name: Outlook(knowledge, knowledge.average.copy(_REQUEST_WEIGHT, _REQUEST))
@@ -124,7 +133,7 @@ class RequestPlan:
         free_s = _FREE * self._round.shared.plain_s
         costly = [name for name, outlook in self._drafters.items() if outlook.known.costs.token_s > free_s]
         free = [self._ask(desk, name, limit) for name in self._drafters if name not in costly and self._may_ask(name)]
-        candidates = Candidates.merge(free)
+        candidates = self._round.tree = Candidates.merge(free, judge=self._jury)
         if costly:
             self._round.free_speed = max(self._speed(candidates), 1.0)
             costly.sort(key=lambda name: -self._expected(self._drafters[name]))
@@ -137,7 +146,7 @@ class RequestPlan:
         shared, spent_s = self._round.shared, self._round.spent_s
         considered = tuple(self._consider(name, outlook) for name, outlook in self._drafters.items())
         proposals = [self._drafters[name].proposal(proposed) for name, proposed in self._round.drafts.items()]
-        expected = Candidates.merge(proposals).expected(draft)
+        expected = Candidates.merge(proposals, judge=self._jury).expected(draft)
         round_s = shared.seconds(len(draft.tokens)) + spent_s
         speed = shared.speed(expected, len(draft.tokens), spent_s)
         return Reason(shared.plain_s, round_s, expected, speed, considered)
@@ -168,6 +177,9 @@ class RequestPlan:
             elif name == draft.drafter:
                 self._drafters[name].learn_verdict(draft, verdict)
         self._settle_asking(foreseen, len(draft.tokens))
+        tree = self._round.tree
+        for index, accepted in tree.fates(written):
+            self._jury.learn(tree.hopes[index], tree.votes[index], accepted)
         paid = self._round.paid
         copied = bool(draft.tokens) and paid is None
         self._undrafted += _FOLLOW * ((not copied) - self._undrafted)
@@ -265,7 +277,8 @@ class RequestPlan:
             # Which drawn tokens are verified must not depend on what was drawn, or answers would no longer follow the
             # target's distribution.
             return Candidates(whole=draft, spent_s=spent_s)
-        return Candidates.merge([outlook.proposal(draft), *free], spent_s)
+        self._round.tree = Candidates.merge([outlook.proposal(draft), *free], spent_s, self._jury)
+        return self._round.tree
 
     def _is_free(self, outlook: Outlook) -> bool:
         return outlook.known.costs.token_s <= _FREE * self._pass_s(1)

@@ -8,6 +8,7 @@ from typing import Any
 UNKNOWN_CONFIDENCE = 0.6  # of a token whose drafter has no opinion
 _BUCKETS = 16
 _PRIOR_TESTED = 3.0  # tested tokens that a drafter's own belief counts for
+_JURY_PRIOR = 10.0
 _KEEP = 0.99  # what a bucket keeps of its counts with every token: the last hundred matter
 _PRIOR_TRUST = 5.0
 _KEEP_TRUST = 0.97
@@ -20,16 +21,22 @@ class Calibration:
 
     Counts per bucket, two buckets for every halving of the doubt (1 - confidence). Before anything is known a drafter
     is believed.
+
+    Args:
+        prior: tested tokens that the drafter's own belief counts for.
+        most_believed: however sure it is.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, prior: float = _PRIOR_TESTED, most_believed: float = _BELIEVED) -> None:
+        self._prior = prior
+        self._most_believed = most_believed
         self._tested = [0.0] * _BUCKETS
         self._accepted = [0.0] * _BUCKETS
 
     def acceptance(self, confidence: float) -> float:
         bucket = _bucket(confidence)
-        believed = min(confidence, _BELIEVED) if confidence > 0.0 else 0.0
-        return (self._accepted[bucket] + _PRIOR_TESTED * believed) / (self._tested[bucket] + _PRIOR_TESTED)
+        believed = min(confidence, self._most_believed) if confidence > 0.0 else 0.0
+        return (self._accepted[bucket] + self._prior * believed) / (self._tested[bucket] + self._prior)
 
     def learn(self, confidence: float, accepted: bool) -> None:
         bucket = _bucket(confidence)
@@ -40,14 +47,45 @@ class Calibration:
         return [self._tested, self._accepted]
 
     @classmethod
-    def from_json(cls, stored: Any) -> Calibration:
+    def from_json(cls, stored: Any, prior: float = _PRIOR_TESTED, most_believed: float = _BELIEVED) -> Calibration:
         """What `as_json` gave. Raises ValueError or TypeError for anything else."""
-        calibration = cls()
+        calibration = cls(prior, most_believed)
         calibration._tested, calibration._accepted = ([float(count) for count in counts] for counts in stored)
         pairs = list(zip(calibration._tested, calibration._accepted, strict=True))
         if len(pairs) != _BUCKETS or not all(0.0 <= accepted <= tested < math.inf for tested, accepted in pairs):
             raise ValueError("counts of accepted tokens must not exceed those of tested ones")
         return calibration
+
+
+class Jury:
+    """What drafters' hopes are worth once they are put together.
+
+    Of several hopes the highest is taken, and the most hopeful tokens are verified: both are wrong on the bright side.
+    A token that several drafters proposed is another matter than one that the others did not.
+    """
+
+    def __init__(self) -> None:
+        self._alone, self._agreed = Calibration(_JURY_PRIOR, 1.0), Calibration(_JURY_PRIOR, 1.0)
+
+    def __call__(self, hope: float, votes: int) -> float:
+        return hope if hope >= 1.0 else self._calibration(votes).acceptance(hope)
+
+    def learn(self, hope: float, votes: int, accepted: bool) -> None:
+        if hope < 1.0:
+            self._calibration(votes).learn(hope, accepted)
+
+    def as_json(self) -> list[list[list[float]]]:
+        return [self._alone.as_json(), self._agreed.as_json()]
+
+    @classmethod
+    def from_json(cls, stored: Any) -> Jury:
+        """What `as_json` gave. Raises ValueError or TypeError for anything else."""
+        jury = cls()
+        jury._alone, jury._agreed = (Calibration.from_json(counts, _JURY_PRIOR, 1.0) for counts in stored)
+        return jury
+
+    def _calibration(self, votes: int) -> Calibration:
+        return self._agreed if votes > 1 else self._alone
 
 
 class Trust:

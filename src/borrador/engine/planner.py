@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -11,6 +12,7 @@ from borrador.engine.candidates import Load, PassCost
 from borrador.engine.controller import Controller, FixedLength
 from borrador.engine.costs import RowCosts, measure_level, measure_row_costs
 from borrador.engine.drafting import Knowledge
+from borrador.engine.estimates import Jury
 from borrador.engine.profile import Profile
 from borrador.engine.proposer import DraftPlan
 from borrador.models.target import Target
@@ -45,7 +47,7 @@ class Planner:
         if draft_tokens is None and drafters:
             stored = profile.read() if profile is not None else {}
             self._costs = _stored_costs(stored, target) or measure_row_costs(target)
-            self._controller = _controller(self._costs, drafters, stored.get("drafters"))
+            self._controller = _controller(self._costs, drafters, stored)
 
     @property
     def pass_s(self) -> PassCost | None:
@@ -73,7 +75,8 @@ class Planner:
             return
         if now or time.monotonic() - self._saved > _SAVED_EVERY_S:
             drafters = {**_mapping(self._profile.read().get("drafters")), **self._controller.as_json()}
-            self._profile.write({"costs": self._costs.as_json(), "drafters": drafters})
+            jury = self._controller.jury.as_json()
+            self._profile.write({"costs": self._costs.as_json(), "drafters": drafters, "jury": jury})
             self._saved = time.monotonic()
 
 
@@ -87,9 +90,13 @@ def _stored_costs(stored: Mapping[str, Any], target: Target) -> RowCosts | None:
     return costs
 
 
-def _controller(costs: RowCosts, drafters: Mapping[str, Drafter], stored: Any) -> Controller:
-    known = _mapping(stored)
-    return Controller(costs, {name: _knowledge(known.get(name)) or each.price() for name, each in drafters.items()})
+def _controller(costs: RowCosts, drafters: Mapping[str, Drafter], stored: Mapping[str, Any]) -> Controller:
+    known = _mapping(stored.get("drafters"))
+    prices = {name: _knowledge(known.get(name)) or each.price() for name, each in drafters.items()}
+    jury: Jury | None = None
+    with contextlib.suppress(ValueError, TypeError):
+        jury = Jury.from_json(stored.get("jury"))
+    return Controller(costs, prices, jury=jury)
 
 
 def _knowledge(stored: Any) -> Knowledge | None:
