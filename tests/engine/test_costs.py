@@ -84,11 +84,11 @@ def test_a_single_measured_size_is_enough() -> None:
 
 def test_a_context_adds_to_each_row_and_once_for_each_request() -> None:
     costs = RowCosts({1: 10.0, 4: 13.0}, ContextCosts(0.001, 0.002))
-    assert costs.behind(Load(1, 1, 1000.0))(1) == pytest.approx(10.0 + 1.0 + 2.0)
-    assert costs.behind(Load(2, 2, 1000.0))(4) == pytest.approx(13.0 + 2.0 + 8.0)
+    assert costs.behind(Load(1, 1, 1064.0))(1) == pytest.approx(10.0 + 1.0 + 2.0)
+    assert costs.behind(Load(2, 2, 1064.0))(4) == pytest.approx(13.0 + 2.0 + 8.0)
     for _ in range(100):
-        costs.observe(1, 26.0, Load(1, 1, 1000.0))
-    assert costs.behind(Load(1, 1, 1000.0))(1) == pytest.approx(26.0, rel=0.01)
+        costs.observe(1, 26.0, Load(1, 1, 1064.0))
+    assert costs.behind(Load(1, 1, 1064.0))(1) == pytest.approx(26.0, rel=0.01)
     assert 20.0 < costs(1) < 23.0  # most of the surprise belongs to what is most of the pass
 
 
@@ -121,10 +121,10 @@ def test_costs_are_stored_and_what_is_damaged_is_refused() -> None:
 
 
 class SlowTarget(ScriptedTarget):
-    """A row takes a millisecond, and a tenth more behind a context."""
+    """A row takes a millisecond, and a tenth more behind more than fifty tokens."""
 
     def best(self, rows: Rows, count: int, *, within: int | None = None, normalised: bool = False) -> BestTokens:
-        time.sleep(0.001 * len(rows.tokens) * (1.1 if self.length else 1.0))
+        time.sleep(0.001 * len(rows.tokens) * (1.1 if self.length > 50 else 1.0))
         return super().best(rows, count, within=within, normalised=normalised)
 
 
@@ -134,7 +134,7 @@ def test_measuring_interleaves_sizes_within_its_budget_and_leaves_the_sequence_e
     costs = measure_row_costs(target, budget_s=0.2)
     assert time.perf_counter() - start < 0.5
     assert costs(16) > 4 * costs(1)
-    assert costs.behind(Load(1, 1, 1000.0))(8) > costs(8)
+    assert costs.behind(Load(1, 1, 1064.0))(8) > costs(8)
     assert target.length == 0
     sizes = [len(rows.tokens) for rows in target.passes]
     warm_up = next(index for index, rows in enumerate(sizes) if rows > 1) - 1

@@ -13,6 +13,7 @@ from borrador.engine.candidates import ALONE, Load, PassCost
 from borrador.models.target import Rows, Target
 
 MEASURED_ROWS = (1, 2, 4, 6, 8, 12, 16)
+BASE_CONTEXT = 64  # the first token of a context costs more than the next ones
 _MEASURED_CONTEXT = 1024
 _FOLLOW_LEVEL = 0.1  # share of a new observation that a size takes over
 _FOLLOW_AGE, _OLD = 0.01, 30  # and more of it for every pass since it was last seen, up to so many
@@ -48,8 +49,8 @@ class RowCosts:
     More rows are never cheaper: what looks so is noise, and is evened out by isotonic regression.
 
     Args:
-        seconds: measured seconds by rows, at least for 1 row, without a context.
-        context: what a context adds.
+        seconds: measured seconds by rows, at least for 1 row, behind a short context of `BASE_CONTEXT` tokens.
+        context: what each further token of it adds.
     """
 
     def __init__(self, seconds: Mapping[int, float], context: ContextCosts = NO_CONTEXT) -> None:
@@ -65,7 +66,8 @@ class RowCosts:
     def behind(self, load: Load) -> PassCost:
         """T(m) for passes of this load's requests, with their contexts."""
         reading_s, row_s = self._context
-        fixed, each = load.requests * load.context * reading_s, load.context * row_s
+        longer = max(load.context - BASE_CONTEXT, 0.0)
+        fixed, each = load.requests * longer * reading_s, longer * row_s
         table, at = self._table, self._at
 
         def pass_s(rows: float) -> float:
@@ -103,7 +105,7 @@ class RowCosts:
         self._context = ContextCosts(*(factor * known for known in self._context))
 
     def scale(self, seconds: float) -> None:
-        """Let a pass over one row without a context take so many seconds, and all others accordingly."""
+        """Let a pass over one row behind a short context take so many seconds, and all others accordingly."""
         factor = seconds / self._at(1)
         self._seconds = [factor * known for known in self._seconds]
         self._context = ContextCosts(*(factor * known for known in self._context))
@@ -193,7 +195,8 @@ def rising(values: Sequence[float]) -> list[float]:
 
 
 def measure_row_costs(target: Target, budget_s: float = 0.25) -> RowCosts:
-    """Time passes of several sizes on an empty sequence, which is left empty, and two of them behind a context.
+    """Time passes of several sizes on an empty sequence, which is left empty: behind a short context, and two of them
+    behind a longer one.
 
     Sizes are interleaved, so that a change of the machine's load meets all of them, and the fastest pass of each is
     taken: other programs can only add time. Two sweeps are made, more as long as `budget_s` lasts, fewer where one
@@ -201,17 +204,18 @@ def measure_row_costs(target: Target, budget_s: float = 0.25) -> RowCosts:
     """
     _warm_up(target, budget_s / 3)
     few, many = 1, min(8, target.context_length)
-    length = min(_MEASURED_CONTEXT, target.context_length - many)
-    sizes = [(rows, 0) for rows in MEASURED_ROWS if rows <= target.context_length]
-    if length > 0:
-        sizes += [(few, length), (many, length)]
+    short = min(BASE_CONTEXT, max(target.context_length - max(MEASURED_ROWS), 0))
+    long = min(_MEASURED_CONTEXT, target.context_length - many)
+    sizes = [(rows, short) for rows in MEASURED_ROWS if rows <= target.context_length]
+    if long > short:
+        sizes += [(few, long), (many, long)]
     fastest = _fastest_passes(target, sizes, budget_s)
     context = NO_CONTEXT
-    if length > 0 and many > few:
-        added = [max(fastest[rows, length] - fastest[rows, 0], 0.0) / length for rows in (few, many)]
+    if long > short and many > few:
+        added = [max(fastest[rows, long] - fastest[rows, short], 0.0) / (long - short) for rows in (few, many)]
         row_s = max(added[1] - added[0], 0.0) / (many - few)
         context = ContextCosts(max(added[0] - few * row_s, 0.0), row_s)
-    return RowCosts({rows: seconds for (rows, length), seconds in fastest.items() if not length}, context)
+    return RowCosts({rows: seconds for (rows, length), seconds in fastest.items() if length == short}, context)
 
 
 def _warm_up(target: Target, seconds: float) -> None:
@@ -222,9 +226,10 @@ def _warm_up(target: Target, seconds: float) -> None:
 
 
 def measure_level(target: Target) -> float:
-    """Seconds of a pass over one row on an empty sequence, which is left empty."""
+    """Seconds of a pass over one row behind a short context; the sequence must be empty, and is left so."""
     _warm_up(target, _LEVEL_WARM_UP_S)
-    return _fastest_passes(target, [(1, 0)], budget_s=0.0)[1, 0]
+    size = (1, min(BASE_CONTEXT, target.context_length - 1))
+    return _fastest_passes(target, [size], budget_s=0.0)[size]
 
 
 def _fastest_passes(target: Target, sizes: Sequence[tuple[int, int]], budget_s: float) -> dict[tuple[int, int], float]:
