@@ -14,6 +14,7 @@
 #include <tuple>
 
 #include "best_tokens.h"
+#include "bindings.h"
 #include "cpu.h"
 #include "memory.h"
 #include "noise.h"
@@ -448,4 +449,5 @@ NB_MODULE(_native, m) {
   borrador::bind_rows(m);
   borrador::bind_sampler(m);
   borrador::bind_suffixes(m);
+  borrador::bind_successors(m);
 }

@@ -175,3 +175,26 @@ class SuffixAutomaton:
     def propose(
         self, match: SuffixMatch, *, budget: int, least: float, least_path: float, chain: bool, shortest: int
     ) -> tuple[list[int], list[int], list[float]]: ...
+
+# successor_table.h: ValueError for a table of no tails or too many, and for rows that do not fit to the draft. Several
+# threads may use one table. `grow` and `follow` first read what is new of the context; a tree is (tokens, parents,
+# confidence), `following` gives tokens with their probabilities.
+most_successors: int
+
+class SuccessorTable:
+    def __init__(self, most: int) -> None: ...
+    def __len__(self) -> int: ...
+    def clear(self) -> None: ...
+    def learn(
+        self,
+        context: Sequence[int],
+        tokens: Sequence[int],
+        parents: Sequence[int] | None,
+        ids: Int32Array,
+        logits: Float32Array,
+    ) -> None: ...
+    def grow(
+        self, context: Sequence[int], budget: int
+    ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[float, ...]]: ...
+    def follow(self, context: Sequence[int], path: Sequence[int], count: int) -> tuple[int, ...]: ...
+    def following(self, tail: Sequence[int]) -> list[tuple[int, float]]: ...

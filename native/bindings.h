@@ -1,0 +1,9 @@
+// Parts of the Python module that are bound in files of their own.
+#pragma once
+#include <nanobind/nanobind.h>
+
+namespace borrador {
+
+void bind_successors(nanobind::module_& m);
+
+}  // namespace borrador
