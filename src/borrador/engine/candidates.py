@@ -166,6 +166,9 @@ class Candidates:
         )
 
 
+NOTHING = Candidates()
+
+
 def best_rows(
     survivals: Sequence[Sequence[float]], pass_s: PassCost, load: Load, spent_s: float = 0.0, margin: float = 1.0
 ) -> list[list[int]]:

@@ -8,7 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from borrador.draft.protocol import Price
-from borrador.engine.candidates import LONGEST_DRAFT, Candidates, Load, PassCost, Proposal, best_rows, choose
+from borrador.engine.candidates import (
+    ALONE,
+    LONGEST_DRAFT,
+    NOTHING,
+    Candidates,
+    Load,
+    PassCost,
+    Proposal,
+    best_rows,
+    choose,
+)
 from borrador.engine.costs import DraftCosts, behind
 from borrador.engine.drafting import LONG_RUN, LONG_RUN_WEIGHT, Knowledge, Outlook, Pass, Pursuit, promised_tokens
 from borrador.engine.estimates import Jury, Yield
@@ -20,6 +30,7 @@ Clock = Callable[[], float]
 _MARGIN = 1.02  # a draft must promise more than this much speed, or timing noise decides
 _TRIAL_TOKENS = 2
 _FREE = 0.01  # a token that costs less than this share of a pass is free
+_LEARNING = 2.0  # learning from what came of a proposal takes as long again
 _FREE_CALL = 0.25  # as long as a proposal costs less than this share
 _ASSUMED_ACCEPTANCE = 0.75
 _REQUEST, _REQUEST_WEIGHT = 30.0, 4.0  # rounds
@@ -71,7 +82,8 @@ class _Round:
     """What was asked for in a round.
 
     Attributes:
-        shared: the pass that verifies.
+        pass_s: T(m), without what contexts cost.
+        load: of the pass that verifies.
         drafts: what was proposed, used or not: all of it is judged by what the target wrote.
         free_speed: the speed expected without a draft that costs time.
         paid: the drafter whose draft was paid for; None where none was.
@@ -82,7 +94,8 @@ class _Round:
         tree: what there was to choose from.
     """
 
-    shared: Pass
+    pass_s: PassCost
+    load: Load = ALONE
     drafts: dict[str, Draft] = field(default_factory=dict)
     free_speed: float = 1.0
     paid: str | None = None
@@ -90,7 +103,15 @@ class _Round:
     trial: bool = False
     rested: dict[str, str] = field(default_factory=dict)
     asked_s: dict[str, float] = field(default_factory=dict)
-    tree: Candidates = field(default_factory=Candidates)
+    tree: Candidates = field(default_factory=lambda: NOTHING)
+    _shared: Pass | None = None
+
+    @property
+    def shared(self) -> Pass:
+        """The pass that verifies; most rounds of a request whose drafters rest need not know."""
+        if self._shared is None:
+            self._shared = Pass(behind(self.pass_s, self.load), self.load)
+        return self._shared
 
 
 class RequestPlan:
@@ -104,7 +125,7 @@ class RequestPlan:
             name: Outlook(knowledge, knowledge.average.copy(_REQUEST_WEIGHT, _REQUEST))
             for name, knowledge in known.items()
         }
-        self._round = _Round(Pass(pass_s))
+        self._round = _Round(pass_s)
         self._written = 0
         self._undrafted = 1.0  # share of the tokens that no free drafter proposed
 
@@ -125,14 +146,16 @@ class RequestPlan:
             limit: the most tokens that may follow one another.
             load: of the pass.
         """
-        self._round = _Round(Pass(behind(self._pass_s, load), load))
+        self._round = _Round(self._pass_s, load)
         remaining = min(limit + 1, _GOES_ON * self._written)
         limit = min(limit, LONGEST_DRAFT)
         if limit < 1:
-            return Candidates()
-        free_s = _FREE * self._round.shared.plain_s
-        costly = [name for name, outlook in self._drafters.items() if outlook.known.costs.token_s > free_s]
-        free = [self._ask(desk, name, limit) for name in self._drafters if name not in costly and self._may_ask(name)]
+            return NOTHING
+        costly = [name for name, outlook in self._drafters.items() if not self._is_free(outlook)]
+        asked = [name for name in self._drafters if name not in costly and self._drafters[name].pace.asks()]
+        if not asked and not costly:
+            return NOTHING
+        free = [self._ask(desk, name, limit) for name in asked]
         candidates = self._round.tree = Candidates.merge(free, judge=self._jury)
         if costly:
             self._round.free_speed = max(self._speed(candidates), 1.0)
@@ -155,7 +178,7 @@ class RequestPlan:
         draft = self._round.drafts.get(name, Draft())
         expected = sum(Candidates.merge([outlook.proposal(draft)]).survival)
         if self._is_free(outlook):
-            return Consideration(name, len(draft.tokens), expected, None, self._round.rested.get(name, ""))
+            return Consideration(name, len(draft.tokens), expected, None, "" if name in self._round.drafts else "rests")
         note = (
             "trial" if self._round.trial else "pays" if name == self._round.paid else self._round.rested.get(name, "")
         )
@@ -189,30 +212,22 @@ class RequestPlan:
     def _settle_asking(self, foreseen: Mapping[str, int], rows: int) -> None:
         """Let drafters whose tokens cost nothing rest where asking them takes more than it saves.
 
-        A token is to the credit of all that foresaw it, verified or not, in equal parts; rows are to the debit of all
-        that were asked.
+        A token is to the credit of the first drafter that foresaw it, verified or not: what a later one adds is what
+        counts for it. Rows are to the debit of all that were asked.
         """
         shared, asked_s = self._round.shared, self._round.asked_s
         row_s = (shared.seconds(rows) - shared.plain_s) / max(len(foreseen), 1)
+        covered = 0
         for name, seconds in asked_s.items():
-            credit = sum(
-                1.0 / sum(depth <= other for other in foreseen.values())
-                for depth in range(1, foreseen.get(name, 0) + 1)
-            )
-            self._drafters[name].pace.settle(credit * shared.plain_s - row_s, seconds)
+            added = max(foreseen.get(name, 0) - covered, 0)
+            covered += added
+            self._drafters[name].pace.settle(added * shared.plain_s - row_s, _LEARNING * seconds)
 
     def _learn_paid(self, outlook: Outlook, accepted: int, rows: int) -> None:
         spent_s = self._round.spent_s
         outlook.learn_round(accepted, rows, spent_s)
         gained = self._round.shared.gained(accepted, rows, spent_s, self._round.free_speed)
         outlook.known.allowance.settle(gained, trial=self._round.trial)
-
-    def _may_ask(self, name: str) -> bool:
-        """Whether to ask a drafter whose tokens cost nothing: asking takes some time, and may be in vain for long."""
-        if self._drafters[name].pace.asks():
-            return True
-        self._round.rested[name] = "rests"
-        return False
 
     def _ask(self, desk: Desk, name: str, limit: int) -> Proposal:
         """The proposal of a drafter whose tokens cost nothing."""

@@ -129,7 +129,8 @@ class Member:
         start = time.perf_counter()
         found: Candidates = self._attempt(lambda: self.round and self.round.gather(load)) or Candidates(whole=Draft())
         self.asked_s = time.perf_counter() - start
-        found.survival = [weight * survival for survival in found.survival]
+        if found.tokens:
+            found.survival = [weight * survival for survival in found.survival]
         return found
 
     def place(self, draft: Draft) -> None:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from borrador.draft.protocol import Drafter, DraftSession, GoOn, Hinting, HintTaker, SuccessorLearner, always
 from borrador.draft.trim import trim
-from borrador.engine.candidates import Candidates, Load, PassCost, choose
+from borrador.engine.candidates import NOTHING, Candidates, Load, PassCost, choose
 from borrador.engine.costs import behind
 from borrador.grammar.matcher import Matcher
 from borrador.models.target import BestTokens
@@ -118,14 +118,17 @@ class Proposer:
     def propose(self, context: Sequence[int], limit: int, *, pending: int = 1) -> Draft:
         """A draft of at most `limit` tokens, or an empty one, for a pass that evaluates `pending` tokens before it."""
         load = Load(pending, 1, len(context) - pending)
+        candidates = self.gather(context, limit, load, pending=pending)
+        if candidates is NOTHING:
+            return Draft()
         pass_s = behind(self._pass_s, load) if self._pass_s is not None else None
-        (draft,) = choose([self.gather(context, limit, load, pending=pending)], pass_s, load)
+        (draft,) = choose([candidates], pass_s, load)
         return draft
 
     def gather(self, context: Sequence[int], limit: int, load: Load, *, pending: int = 1) -> Candidates:
         """What is proposed for a pass that others may share, with this load before any draft."""
         if limit < 1:
-            return Candidates()
+            return NOTHING
         desk = Desk(self._sessions, context, self._vocabulary_size, self._grammar, pending)
         self._gathered = True
         return self._plan.gather(desk, limit, load)
