@@ -8,7 +8,7 @@ from typing import Any
 UNKNOWN_CONFIDENCE = 0.6  # of a token whose drafter has no opinion
 _BUCKETS = 16
 _PRIOR_TESTED = 3.0  # tested tokens that a drafter's own belief counts for
-_JURY_PRIOR = 10.0
+_JURY_PRIOR = 5.0
 _KEEP = 0.99  # what a bucket keeps of its counts with every token: the last hundred matter
 _PRIOR_TRUST = 5.0
 _KEEP_TRUST = 0.97

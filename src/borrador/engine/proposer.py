@@ -17,6 +17,9 @@ from borrador.sampling.shaping import Shaper
 from borrador.types import Draft, Reason, Verdict
 
 
+_MARGIN = 1.06  # speed that a draft must promise: judging it and learning from it take time too
+
+
 @dataclass(frozen=True, slots=True)
 class Desk:
     """The draft sessions of a request in one round.
@@ -122,7 +125,7 @@ class Proposer:
         if candidates is NOTHING:
             return Draft()
         pass_s = behind(self._pass_s, load) if self._pass_s is not None else None
-        (draft,) = choose([candidates], pass_s, load)
+        (draft,) = choose([candidates], pass_s, load, _MARGIN)
         return draft
 
     def gather(self, context: Sequence[int], limit: int, load: Load, *, pending: int = 1) -> Candidates:
