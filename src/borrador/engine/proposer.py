@@ -16,7 +16,6 @@ from borrador.models.target import BestTokens
 from borrador.sampling.shaping import Shaper
 from borrador.types import Draft, Reason, Verdict
 
-
 _MARGIN = 1.06  # speed that a draft must promise: judging it and learning from it take time too
 
 
