@@ -52,13 +52,13 @@ def test_models_instruction_sets_and_threads_have_profiles_of_their_own(
     one, two = tmp_path / "one.gguf", tmp_path / "two.gguf"
     one.write_bytes(b"a" * 100)
     two.write_bytes(b"a" * 101)
-    paths = {
-        Profile.of(model, isa=isa, threads=threads).path
-        for model, isa, threads in ((one, "avx2", 2), (two, "avx2", 2), (one, "avx2", 4), (one, "neon", 2))
-    }
-    assert len(paths) == 4
+    choices = ((one, "avx2", 2), (two, "avx2", 2), (one, "avx2", 4), (one, "neon", 2), (one, "avx2", 2))
+    profiles = [Profile.of(model, isa=isa, threads=threads) for model, isa, threads in choices]
+    paths = [profile.path for profile in profiles if profile is not None]
+    assert len(paths) == 5
+    assert len(set(paths)) == 4
+    assert paths[0] == paths[4]
     assert {path.parent for path in paths} == {tmp_path}
-    assert Profile.of(one, isa="avx2", threads=2).path in paths
 
 
 def test_the_folder_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,3 +104,14 @@ def test_a_held_profile_says_if_it_could_not_be_written(tmp_path: Path) -> None:
     held = HeldProfile(Profile(tmp_path / "file" / "model.json"))
     held.write({"costs": 1})
     assert not held.keep()
+
+
+def test_without_a_home_nothing_is_kept_and_a_message_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("BORRADOR_PROFILES", "~nobody-here/profiles")
+    model = tmp_path / "model.gguf"
+    model.write_bytes(b"a")
+    with caplog.at_level(logging.WARNING, "borrador"):
+        assert Profile.of(model, isa="avx2", threads=2) is None
+    assert "nothing is kept" in caplog.text

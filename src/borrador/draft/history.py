@@ -7,7 +7,6 @@ which anyone with the model's vocabulary can turn back into text. Prompts are no
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ import numpy as np
 from borrador import _native
 from borrador.draft.history_file import DamagedError, ForeignError, Stored, locked, newest, read, write
 from borrador.errors import BorradorError, UsageError
+from borrador.folders import user_folder
 from borrador.types import Int32Array
 from borrador.values import namespace as checked_namespace
 
@@ -34,11 +34,7 @@ def history_folder() -> Path:
     Raises:
         UsageError: the home folder is not known.
     """
-    chosen = os.environ.get("BORRADOR_HISTORY") or "~/.cache/borrador-history"
-    try:
-        return Path(chosen).expanduser()
-    except RuntimeError:
-        raise UsageError(f"the home folder of {chosen} is not known", "Set BORRADOR_HISTORY to a folder.") from None
+    return user_folder("BORRADOR_HISTORY", "~/.cache/borrador-history")
 
 
 class History:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from borrador.errors import UsageError
+from borrador.folders import user_folder
 
 _VERSION = 1
 _LARGEST_BYTES = 1 << 20
@@ -27,11 +28,7 @@ def profile_folder() -> Path:
     Raises:
         UsageError: the home folder is not known.
     """
-    chosen = os.environ.get("BORRADOR_PROFILES") or "~/.cache/borrador-profiles"
-    try:
-        return Path(chosen).expanduser()
-    except RuntimeError:
-        raise UsageError(f"the home folder of {chosen} is not known", "Set BORRADOR_PROFILES to a folder.") from None
+    return user_folder("BORRADOR_PROFILES", "~/.cache/borrador-profiles")
 
 
 class Profile:
@@ -49,10 +46,15 @@ class Profile:
         self.path = path
 
     @classmethod
-    def of(cls, model: Path, *, isa: str, threads: int) -> Profile:
-        """The profile of a model file on this machine. Raises UsageError where the home folder is not known."""
+    def of(cls, model: Path, *, isa: str, threads: int) -> Profile | None:
+        """The profile of a model file on this machine; None, with a message, where no folder for it is known."""
+        try:
+            folder = profile_folder()
+        except UsageError as error:
+            _log.warning("nothing is kept of what is learnt: %s", error)
+            return None
         key = json.dumps([_VERSION, _fingerprint(model), _processor(), isa, threads])
-        return cls(profile_folder() / f"{model.stem[:60]}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json")
+        return cls(folder / f"{model.stem[:60]}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json")
 
     def read(self) -> Mapping[str, Any]:
         """What was written last; empty where nothing was."""

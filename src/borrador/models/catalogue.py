@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 from borrador.errors import ModelError
+from borrador.folders import user_folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,11 +99,7 @@ def models_folder() -> Path:
     Raises:
         ModelError: the user has no home folder.
     """
-    chosen = os.environ.get("BORRADOR_MODELS") or "~/.cache/borrador-models"
-    try:
-        return Path(chosen).expanduser()
-    except RuntimeError:
-        raise ModelError(f"the home folder of {chosen} is not known", "Set BORRADOR_MODELS to a folder.") from None
+    return user_folder("BORRADOR_MODELS", "~/.cache/borrador-models", ModelError)
 
 
 def installed() -> list[InstalledModel]:
