@@ -28,7 +28,14 @@ def test_plain_round_shows_the_targets_token() -> None:
 
 
 @pytest.mark.parametrize(
-    ("drafters", "width"), [([], 8), (["lookup"], 8), (["lookup", "qwen2.5-coder-0.5b"], 18), (["/models/" * 9], 24)]
+    ("drafters", "width"),
+    [
+        ([], 8),
+        (["lookup"], 8),
+        (["suffix", "recycle"], 14),
+        (["lookup", "qwen2.5-coder-0.5b"], 24),
+        (["/models/" * 9], 24),
+    ],
 )
 def test_tokens_stand_below_each_other_whoever_drafted_them(drafters: list[str], width: int) -> None:
     assert drafter_width(drafters) == width

@@ -5,7 +5,7 @@ import pytest
 from tests.grammar.shapes import open_matcher
 from tests.scripted import END, VOCABULARY, ids
 
-from borrador.draft.trim import trim
+from borrador.draft.trim import end_draft, trim
 from borrador.grammar.matcher import Matcher
 from borrador.types import Draft, SamplingParams
 
@@ -73,3 +73,11 @@ def test_a_draft_that_is_allowed_stays_as_it_is(grammar: Matcher) -> None:
     assert trim(chain, CONTEXT, grammar) is chain
     assert trim(tree.first(3), CONTEXT, grammar) == tree.first(3)
     assert trim(tree, CONTEXT, grammar) == tree.first(3)
+
+
+def test_nothing_is_kept_behind_a_token_that_ends_the_answer() -> None:
+    chain = Draft(tokens=(5, 9, 6, 9, 7), drafter="some", confidence=(0.5, 0.4, 0.3, 0.2, 0.1))
+    assert end_draft(chain, {9}) == Draft(tokens=(5, 9), drafter="some", confidence=(0.5, 0.4))
+    assert end_draft(chain, {8}) is chain
+    tree = Draft(tokens=(9, 5, 6, 9, 7, 8), parents=(-1, -1, 0, 1, 3, 1), drafter="some")
+    assert end_draft(tree, {9}) == Draft(tokens=(9, 5, 9, 8), parents=(-1, -1, 1, 1), drafter="some")

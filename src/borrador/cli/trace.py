@@ -59,8 +59,8 @@ def describe_marks(marks: Marks, *, shaped: bool = False) -> Text:
 
 
 def drafter_width(drafters: Iterable[str]) -> int:
-    """The width of the column that holds their names; a longer name, such as a path, is shown by its end."""
-    return min(max([_MIN_NAME_WIDTH, *map(len, drafters)]), _MAX_NAME_WIDTH)
+    """The width of the column that holds their names, or several joined; what is longer is shown by its end."""
+    return min(max(_MIN_NAME_WIDTH, len("+".join(drafters))), _MAX_NAME_WIDTH)
 
 
 def describe_round(

@@ -1,8 +1,8 @@
-"""Takes out of a draft what the grammar refuses, so that no pass evaluates it."""
+"""Takes out of a draft what cannot become part of the answer, so that no pass evaluates it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from borrador.grammar.matcher import Matcher
 from borrador.types import Draft
@@ -26,6 +26,23 @@ def trim(draft: Draft, context: Sequence[int], grammar: Matcher) -> Draft:
         if grammar.allowed(context, path) == len(path):
             legal.add(index)
         if drawn or index in legal:
+            kept.append(index)
+    return _select(draft, kept)
+
+
+def end_draft(draft: Draft, end_ids: Collection[int]) -> Draft:
+    """The draft without the tokens behind one that ends the answer."""
+    ends = [index for index, token in enumerate(draft.tokens) if token in end_ids]
+    if not ends:
+        return draft
+    if draft.parents is None:
+        return draft.first(ends[0] + 1)
+    over = set(ends)
+    kept: list[int] = []
+    for index, parent in enumerate(draft.parents):
+        if parent in over:
+            over.add(index)
+        else:
             kept.append(index)
     return _select(draft, kept)
 

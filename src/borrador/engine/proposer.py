@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Protocol
 
 from borrador.draft.protocol import Drafter, DraftSession, GoOn, Hinting, HintTaker, SuccessorLearner, always
-from borrador.draft.trim import trim
+from borrador.draft.trim import end_draft, trim
 from borrador.engine.candidates import NOTHING, Candidates, Load, PassCost, choose
 from borrador.engine.costs import behind
 from borrador.grammar.matcher import Matcher
@@ -23,8 +23,8 @@ _MARGIN = 1.06  # speed that a draft must promise: judging it and learning from 
 class Desk:
     """The draft sessions of a request in one round.
 
-    What a drafter may have got wrong is cut off here: too many tokens, and tokens that do not exist or that the grammar
-    refuses.
+    What a drafter may have got wrong is cut off here: too many tokens, and tokens that do not exist, that the grammar
+    refuses or that come after the answer's end.
     """
 
     sessions: Mapping[str, DraftSession]
@@ -32,6 +32,7 @@ class Desk:
     vocabulary_size: int
     grammar: Matcher | None = None
     pending: int = 1  # tokens of the context that the pass evaluates before the draft
+    end_ids: Collection[int] = ()
 
     @property
     def load(self) -> Load:
@@ -46,7 +47,7 @@ class Desk:
         """A draft of at most `budget` tokens."""
         draft = self.sessions[drafter].propose(self.context, budget, go_on)
         unknown = (index for index, token in enumerate(draft.tokens) if not 0 <= token < self.vocabulary_size)
-        draft = draft.first(min(next(unknown, len(draft.tokens)), budget))
+        draft = end_draft(draft.first(min(next(unknown, len(draft.tokens)), budget)), self.end_ids)
         return draft if self.grammar is None else trim(draft, self.context, self.grammar)
 
 
@@ -81,6 +82,7 @@ class Proposer:
         vocabulary_size: of the target; a draft ends before the first token that lies outside.
         grammar: of the answer, where it has one.
         pass_s: T(m), seconds of a target pass over m rows; None where the plan's drafts are verified whole.
+        end_ids: tokens that end the answer.
 
     Attributes:
         successors: how many likely tokens of every row of a pass the drafters learn from; 0 where none does.
@@ -93,12 +95,14 @@ class Proposer:
         vocabulary_size: int,
         grammar: Matcher | None = None,
         pass_s: PassCost | None = None,
+        end_ids: Collection[int] = (),
     ) -> None:
         self._pass_s = pass_s
         self._sessions = sessions
         self._plan = plan
         self._vocabulary_size = vocabulary_size
         self._grammar = grammar
+        self._end_ids = end_ids
         hints = [session.hint for session in sessions.values() if isinstance(session, Hinting)]
         for session in sessions.values():
             if isinstance(session, HintTaker):
@@ -131,7 +135,7 @@ class Proposer:
         """What is proposed for a pass that others may share, with this load before any draft."""
         if limit < 1:
             return NOTHING
-        desk = Desk(self._sessions, context, self._vocabulary_size, self._grammar, pending)
+        desk = Desk(self._sessions, context, self._vocabulary_size, self._grammar, pending, self._end_ids)
         self._gathered = True
         return self._plan.gather(desk, limit, load)
 

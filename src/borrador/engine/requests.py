@@ -136,7 +136,7 @@ class Requests:
             shape=grammar,
         )
         shaper = Shaper(params, prompt_length=len(prompt), end_ids=end_ids, masks=grammar)
-        proposer = self._open_proposer(shaper, grammar, drafting)
+        proposer = self._open_proposer(shaper, grammar, drafting, end_ids)
         state = RoundState(
             target=sequence.target,
             context=list(prompt),
@@ -148,9 +148,11 @@ class Requests:
         )
         return Session(state, answer, sequence, self._planner.observe_pass)
 
-    def _open_proposer(self, shaper: Shaper, grammar: Matcher | None, drafting: Drafting) -> Proposer:
+    def _open_proposer(
+        self, shaper: Shaper, grammar: Matcher | None, drafting: Drafting, end_ids: frozenset[int]
+    ) -> Proposer:
         speculate, draft_tokens = drafting.speculate, drafting.draft_tokens
         sessions = open_sessions(self._drafters if speculate else {}, shaper)
         plan = self._planner.open(draft_tokens if speculate else 0)
         pass_s = self._planner.pass_s if draft_tokens is None else None
-        return Proposer(sessions, plan, self._vocabulary_size, grammar, pass_s)
+        return Proposer(sessions, plan, self._vocabulary_size, grammar, pass_s, end_ids)
