@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -46,6 +46,7 @@ class RoundState:
         grammar: where the answer has one and is not to be decoded plainly: tokens that it leaves no choice about are
             committed without a pass that would choose them.
         explains: records say why a round drafted what it did.
+        wanted: what a pass is to give: what the rule judges by, and what drafters learn from.
     """
 
     target: Target
@@ -56,11 +57,10 @@ class RoundState:
     grammar: Matcher | None = None
     explains: bool = False
     rounds: int = 0
+    wanted: Wanted = field(init=False)
 
-    @property
-    def wanted(self) -> Wanted:
-        """What a pass is to give: what the rule judges by, and what drafters learn from."""
-        return self.rule.wanted.of_at_least(self.proposer.successors)
+    def __post_init__(self) -> None:
+        self.wanted = self.rule.wanted.of_at_least(self.proposer.successors)
 
 
 @dataclass(frozen=True, slots=True)
