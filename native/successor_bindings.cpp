@@ -138,7 +138,7 @@ void learn(SharedTable& shared, const nb::sequence& context, const Tokens& token
 std::vector<std::tuple<int32_t, double>> following(SharedTable& shared, const Tokens& tail) {
   const Following found = shared.use([&](SuccessorTable& table) { return table.following(tail_of(tail)); });
   std::vector<std::tuple<int32_t, double>> all;
-  for (const Successor& next : found.all()) all.emplace_back(next.token, next.probability);
+  for (const Successor& next : found) all.emplace_back(next.token, next.probability);
   return all;
 }
 

@@ -53,9 +53,9 @@ Tail Tail::last(size_t count) const {
 }
 
 void Following::add(int32_t token, double probability) {
-  const auto end = tokens.begin() + ptrdiff_t(count);
-  const auto same = std::find_if(tokens.begin(), end, [&](const Successor& it) { return it.token == token; });
-  if (same != end)
+  const auto last = tokens.begin() + ptrdiff_t(count);
+  const auto same = std::find_if(tokens.begin(), last, [&](const Successor& it) { return it.token == token; });
+  if (same != last)
     same->probability += probability;
   else
     tokens[count++] = {token, probability};
@@ -185,7 +185,7 @@ SuccessorTree SuccessorTable::grow(const Tail& tail, size_t budget) const {
   std::vector<Branch> open;
   size_t number = 0;
   const auto branch_out = [&](const Tail& from, double survival, int32_t parent) {
-    for (const Successor& next : following(from).all()) {
+    for (const Successor& next : following(from)) {
       const double whole = survival * next.probability;
       if (!(whole > least_survival)) continue;
       open.push_back({from, whole, next.probability, next.token, parent, number++});
@@ -211,9 +211,8 @@ std::vector<int32_t> SuccessorTable::follow(Tail tail, size_t count) const {
   while (tokens.size() < count) {
     const Following next = following(tail);
     if (next.count == 0) break;
-    const auto all = next.all();
     const auto likelier = [](const Successor& a, const Successor& b) { return a.probability < b.probability; };
-    tokens.push_back(std::max_element(all.begin(), all.end(), likelier)->token);
+    tokens.push_back(std::max_element(next.begin(), next.end(), likelier)->token);
     tail = tail.then(tokens.back());
   }
   return tokens;

@@ -40,7 +40,8 @@ struct Following {
   size_t count = 0;
 
   void add(int32_t token, double probability);
-  std::span<const Successor> all() const { return {tokens.data(), count}; }
+  const Successor* begin() const { return tokens.data(); }
+  const Successor* end() const { return tokens.data() + count; }
 };
 
 // Proposed tokens, each with its parent's index (-1 at the top) and its probability in the table, by descending product
