@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
 
-from borrador.engine.estimates import Allowance, Calibration, Trust, Yield
+from borrador.engine.estimates import Allowance, Calibration, Jury, Trust, Yield
 
 
 def test_a_drafter_is_believed_until_its_tokens_were_tested() -> None:
@@ -57,3 +58,20 @@ def test_trials_are_paid_from_a_share_of_the_time_that_failures_halve() -> None:
     assert rounds == pytest.approx(2.0 / Allowance.MOST_SHARE, abs=1)
     allowance.settle(0.5, trial=True)
     assert allowance.covers(1.0)
+
+
+def test_a_jury_doubts_what_one_drafter_alone_proposed_until_it_has_seen_what_comes_of_it() -> None:
+    jury = Jury()
+    assert jury(0.6, 1) == pytest.approx(0.45)
+    assert jury(0.6, 2) == pytest.approx(0.6)
+    assert jury(1.0, 1) == 1.0
+    for _ in range(200):
+        jury.learn(0.6, 1, True)
+        jury.learn(0.6, 2, False)
+    assert jury(0.6, 1) > 0.95
+    assert jury(0.6, 2) < 0.05
+    again = Jury.from_json(json.loads(json.dumps(jury.as_json())))
+    assert [again(0.6, 1), again(0.6, 2), again(0.2, 1)] == [jury(0.6, 1), jury(0.6, 2), jury(0.2, 1)]
+    for damaged in (None, [], [[1.0], [2.0]], [jury.as_json()[0]]):
+        with pytest.raises((ValueError, TypeError)):
+            Jury.from_json(damaged)

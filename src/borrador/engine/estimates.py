@@ -9,6 +9,8 @@ UNKNOWN_CONFIDENCE = 0.6  # of a token whose drafter has no opinion
 _BUCKETS = 16
 _PRIOR_TESTED = 3.0  # tested tokens that a drafter's own belief counts for
 _JURY_PRIOR = 5.0
+_SURE = 0.8
+_TRUST_IN_ONE = 0.75  # in tokens that one drafter alone proposed, before anything is known
 _KEEP = 0.99  # what a bucket keeps of its counts with every token: the last hundred matter
 _PRIOR_TRUST = 5.0
 _KEEP_TRUST = 0.97
@@ -25,17 +27,20 @@ class Calibration:
     Args:
         prior: tested tokens that the drafter's own belief counts for.
         most_believed: however sure it is.
+        trust: share of it that is believed where it is not sure.
     """
 
-    def __init__(self, prior: float = _PRIOR_TESTED, most_believed: float = _BELIEVED) -> None:
+    def __init__(self, prior: float = _PRIOR_TESTED, most_believed: float = _BELIEVED, trust: float = 1.0) -> None:
         self._prior = prior
         self._most_believed = most_believed
+        self._trust = trust
         self._tested = [0.0] * _BUCKETS
         self._accepted = [0.0] * _BUCKETS
 
     def acceptance(self, confidence: float) -> float:
         bucket = _bucket(confidence)
         believed = min(confidence, self._most_believed) if confidence > 0.0 else 0.0
+        believed *= self._trust if believed < _SURE else 1.0
         return (self._accepted[bucket] + self._prior * believed) / (self._tested[bucket] + self._prior)
 
     def learn(self, confidence: float, accepted: bool) -> None:
@@ -47,9 +52,9 @@ class Calibration:
         return [self._tested, self._accepted]
 
     @classmethod
-    def from_json(cls, stored: Any, prior: float = _PRIOR_TESTED, most_believed: float = _BELIEVED) -> Calibration:
-        """What `as_json` gave. Raises ValueError or TypeError for anything else."""
-        calibration = cls(prior, most_believed)
+    def from_json(cls, stored: Any, empty: Calibration | None = None) -> Calibration:
+        """What `as_json` gave, in place of what `empty` holds. Raises ValueError or TypeError for anything else."""
+        calibration = empty or cls()
         calibration._tested, calibration._accepted = ([float(count) for count in counts] for counts in stored)
         pairs = list(zip(calibration._tested, calibration._accepted, strict=True))
         if len(pairs) != _BUCKETS or not all(0.0 <= accepted <= tested < math.inf for tested, accepted in pairs):
@@ -65,7 +70,8 @@ class Jury:
     """
 
     def __init__(self) -> None:
-        self._alone, self._agreed = Calibration(_JURY_PRIOR, 1.0), Calibration(_JURY_PRIOR, 1.0)
+        self._alone = Calibration(_JURY_PRIOR, 1.0, _TRUST_IN_ONE)
+        self._agreed = Calibration(_JURY_PRIOR, 1.0)
 
     def __call__(self, hope: float, votes: int) -> float:
         return hope if hope >= 1.0 else self._calibration(votes).acceptance(hope)
@@ -81,7 +87,9 @@ class Jury:
     def from_json(cls, stored: Any) -> Jury:
         """What `as_json` gave. Raises ValueError or TypeError for anything else."""
         jury = cls()
-        jury._alone, jury._agreed = (Calibration.from_json(counts, _JURY_PRIOR, 1.0) for counts in stored)
+        alone, agreed = stored
+        jury._alone = Calibration.from_json(alone, jury._alone)
+        jury._agreed = Calibration.from_json(agreed, jury._agreed)
         return jury
 
     def _calibration(self, votes: int) -> Calibration:
