@@ -58,7 +58,7 @@ class RowCosts:
         self._seconds = rising([seconds[rows] for rows in self._rows])
         self._context = context
         self._ages = [_FRESH + 1] * len(self._rows)  # passes since each size was last seen
-        self._table = self._tabulate()
+        self._table: list[float] = []  # by rows; made again when it is asked for
 
     def __call__(self, rows: float) -> float:
         return self._at(rows)
@@ -68,6 +68,8 @@ class RowCosts:
         reading_s, row_s = self._context
         longer = max(load.context - BASE_CONTEXT, 0.0)
         fixed, each = load.requests * longer * reading_s, longer * row_s
+        if not self._table:
+            self._table = [self._at(rows) for rows in range(_TABULATED)]
         table, at = self._table, self._at
 
         def pass_s(rows: float) -> float:
@@ -82,7 +84,9 @@ class RowCosts:
 
         A size that was not seen for long follows those that are seen, and moves more when it is seen again.
         """
-        expected = self.behind(load)(rows)
+        longer = max(load.context - BASE_CONTEXT, 0.0)
+        reading_s, row_s = self._context
+        expected = self._at(rows) + longer * (load.requests * reading_s + row_s * rows)
         surprise = _surprise(seconds, expected)
         if rows > _BEYOND * self._rows[-1]:
             self._seconds.append(self._at(rows))
@@ -99,7 +103,7 @@ class RowCosts:
                 self._ages[index] = age + 1
             self._seconds[index] *= 1.0 + min(max(gain * surprise, -_LARGEST_STEP), _LARGEST_STEP)
         self._seconds = rising(self._seconds)
-        self._table = self._tabulate()
+        self._table = []
         added = 1.0 - self._at(rows) / expected if expected else 0.0  # the part that the context adds
         factor = 1.0 + _FOLLOW_LEVEL * surprise * min(max(added, 0.0), 1.0)
         self._context = ContextCosts(*(factor * known for known in self._context))
@@ -109,7 +113,7 @@ class RowCosts:
         factor = seconds / self._at(1)
         self._seconds = [factor * known for known in self._seconds]
         self._context = ContextCosts(*(factor * known for known in self._context))
-        self._table = self._tabulate()
+        self._table = []
 
     def as_json(self) -> dict[str, Any]:
         return {"rows": self._rows, "seconds": self._seconds, "context": list(self._context)}
@@ -139,9 +143,6 @@ class RowCosts:
         high, share = self._place(rows)
         share = min(share, 1.0)
         return {index: meant for index, meant in ((high - 1, 1.0 - share), (high, share)) if meant > 0.0}
-
-    def _tabulate(self) -> list[float]:
-        return [self._at(rows) for rows in range(_TABULATED)]
 
     def _place(self, rows: float) -> tuple[int, float]:
         """Index of the measured size at or above `rows`, and how far on the way to it `rows` lies."""

@@ -15,7 +15,7 @@ _FEW_READ = 16  # rows of prompts; with more, a pass is bound by arithmetic, and
 _NEARBY = 4  # rows over which the price of one is averaged
 _WORTH = 1.25  # an accepted token must save so many times what its row takes, or only near certainty pays
 _CAUTION = 0.8  # hopes of the best of many candidates are too high by so much
-_MARGIN = 1.01  # speed that drafts must promise where other requests wait for them
+_MARGIN = 1.06  # speed that drafts must promise where other requests wait for them
 _NOTHING = Draft()
 
 
