@@ -5,6 +5,7 @@ from __future__ import annotations
 _KEEP = 0.9  # of the balance, with every round that asked: the last ten matter
 _FIRST_ROUNDS = 4  # that are asked whatever comes of it
 _LONGEST_REST = 32  # rounds
+_FIRST_ASK_S = 1e-4
 
 
 class Pace:
@@ -12,9 +13,13 @@ class Pace:
 
     Alone, a request asks at a price that no pass notices. Beside many others the time adds up, while what a draft saves
     is a share of a pass that all of them wait for. After a round in vain the rest doubles; one that pays ends it.
+
+    Attributes:
+        ask_s: seconds that asking takes, on average of the last rounds.
     """
 
     def __init__(self) -> None:
+        self.ask_s = _FIRST_ASK_S
         self._balance_s = 0.0
         self._left = _FIRST_ROUNDS
         self._rest = 1
@@ -34,6 +39,7 @@ class Pace:
             saved_s: seconds of plain passes that the accepted tokens saved, less what their rows took.
             spent_s: seconds that asking took.
         """
+        self.ask_s = _KEEP * self.ask_s + (1.0 - _KEEP) * spent_s
         self._balance_s = _KEEP * self._balance_s + saved_s - spent_s
         self._left = max(self._left - 1, 0)
         if self._balance_s >= 0.0:

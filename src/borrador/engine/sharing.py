@@ -16,6 +16,7 @@ _NEARBY = 4  # rows over which the price of one is averaged
 _WORTH = 1.25  # an accepted token must save so many times what its row takes, or only near certainty pays
 _CAUTION = 0.8  # hopes of the best of many candidates are too high by so much
 _MARGIN = 1.06  # speed that drafts must promise where other requests wait for them
+_MOST_ASKING = 0.02  # share of a pass that asking everyone may take where all wait for it
 _NOTHING = Draft()
 
 
@@ -58,7 +59,9 @@ class Sharing:
         """Those whose drafters are asked, for what their tokens may save."""
         row_s = (pass_s(self.load.rows + _NEARBY) - pass_s(self.load.rows)) / _NEARBY
         values = token_values(pass_s, self.load, [member.steps_left for member in playing], draining=self.draining)
-        alone, few = self.load.requests == 1, self.read <= _FEW_READ
+        asking_s = sum(member.pace.ask_s for member in playing)
+        alone = self.load.requests == 1
+        few = self.read <= _FEW_READ and (alone or asking_s < _MOST_ASKING * pass_s(self.load.rows))
         asking: list[Member] = []
         for member, token_s in zip(playing, values, strict=True):
             member.token_s = token_s
