@@ -14,7 +14,7 @@ from borrador.bench.forecast import Drafting, RowRatios, Step, cut, forecast, fo
 from borrador.bench.prompts import BenchPrompt
 from borrador.bench.trace import Tally, Trace, tally
 from borrador.engine.candidates import Load
-from borrador.engine.costs import ContextCosts, RowCosts
+from borrador.engine.costs import BASE_CONTEXT, ContextCosts, RowCosts
 from borrador.types import Draft, Origin, RoundRecord, Verdict
 
 PROMPT = BenchPrompt("qa-1", "qa", "?")
@@ -209,5 +209,5 @@ def test_passes_of_answers_correct_what_rows_cost() -> None:
 
 def test_what_a_context_adds_counts_in_ratios() -> None:
     ratios = RowRatios(RowCosts({1: 1.0, 2: 2.0}, ContextCosts(reading_s=0.01, row_s=0.0)))
-    assert ratios.behind(Load(context=100.0))(2) == pytest.approx(3.0 / 2.0)
+    assert ratios.behind(Load(context=BASE_CONTEXT + 100.0))(2) == pytest.approx(3.0 / 2.0)
     assert ratios.behind(Load())(2) == pytest.approx(2.0)
