@@ -65,9 +65,7 @@ class RowCosts:
 
     def behind(self, load: Load) -> PassCost:
         """T(m) for passes of this load's requests, with their contexts."""
-        reading_s, row_s = self._context
-        longer = max(load.context - BASE_CONTEXT, 0.0)
-        fixed, each = load.requests * longer * reading_s, longer * row_s
+        fixed, each = self._added(load)
         if not self._table:
             self._table = [self._at(rows) for rows in range(_TABULATED)]
         table, at = self._table, self._at
@@ -84,9 +82,8 @@ class RowCosts:
 
         A size that was not seen for long follows those that are seen, and moves more when it is seen again.
         """
-        longer = max(load.context - BASE_CONTEXT, 0.0)
-        reading_s, row_s = self._context
-        expected = self._at(rows) + longer * (load.requests * reading_s + row_s * rows)
+        fixed, each = self._added(load)
+        expected = self._at(rows) + fixed + each * rows
         surprise = _surprise(seconds, expected)
         if rows > _BEYOND * self._rows[-1]:
             self._seconds.append(self._at(rows))
@@ -135,6 +132,11 @@ class RowCosts:
         high, share = self._place(rows)
         low = self._seconds[high - 1]
         return low + (self._seconds[high] - low) * share
+
+    def _added(self, load: Load) -> tuple[float, float]:
+        """Seconds that this load's contexts add to a pass, and to each of its rows."""
+        longer = max(load.context - BASE_CONTEXT, 0.0)
+        return load.requests * longer * self._context.reading_s, longer * self._context.row_s
 
     def _nearest(self, rows: int) -> dict[int, float]:
         """Indices of the sizes next to `rows`, with how much each is meant."""
