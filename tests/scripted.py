@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from borrador.draft.protocol import Drafter, GoOn, Price, always
 from borrador.engine.llm import LLM
@@ -35,9 +36,11 @@ def ids(text: str) -> list[int]:
 
 
 class JoinedMessages:
-    """A chat template that joins what was said."""
+    """A chat template that joins what was said, and knows no tools."""
 
-    def render(self, messages: Messages) -> str:
+    source = ""
+
+    def render(self, messages: Messages, *, tools: Sequence[Mapping[str, Any]] | None = None) -> str:
         return "".join(str(message["content"]) for message in messages)
 
 

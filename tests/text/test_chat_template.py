@@ -119,6 +119,45 @@ def test_a_message_that_breaks_a_rule_is_refused(messages: Any, message: str) ->
         ChatTemplate("{{ messages }}").render(cast("list[Message]", messages))
 
 
+CALLS = [{"function": {"name": "f", "arguments": {"a": 1}}}]
+
+
+def test_calls_of_tools_and_their_results_are_part_of_a_conversation() -> None:
+    messages: list[Any] = [
+        *HELLO,
+        {"role": "assistant", "content": "", "tool_calls": CALLS},
+        {"role": "tool", "content": "2", "tool_call_id": "c1", "name": "f"},
+    ]
+    source = (
+        "{% for t in tools %}{{ t.name }};{% endfor %}{% for m in messages %}{% for c in m.tool_calls %}"
+        "{{ c.function.name }}{{ c.function.arguments | tojson }}{% endfor %}{{ m.tool_call_id }}{% endfor %}"
+    )
+    assert render(source, messages, tools=[{"name": "f"}, {"name": "g"}]) == 'f;g;f{"a": 1}c1'
+
+
+@pytest.mark.parametrize(
+    ("message", "error"),
+    [
+        ({"role": "user", "content": "", "tool_calls": CALLS}, "role and content only, got 'tool_calls'"),
+        ({"role": "assistant", "content": "", "name": "f"}, "role and content only beside tool_calls, got 'name'"),
+        ({"role": "assistant", "content": "", "tool_calls": "f"}, "a list of calls with a function's name"),
+        ({"role": "assistant", "content": "", "tool_calls": [{}]}, "a list of calls with a function's name"),
+        ({"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f"}}]}, "a list of calls"),
+        ({"role": "tool", "content": "", "tool_call_id": 1}, "message 1 must have text as tool_call_id, got 1"),
+    ],
+)
+def test_a_call_that_breaks_a_rule_is_refused(message: Any, error: str) -> None:
+    with pytest.raises(UsageError, match=error):
+        render("{{ messages }}", [message])
+
+
+def test_tools_are_a_list_of_objects() -> None:
+    for tools in ("f", ["f"], {"name": "f"}):
+        with pytest.raises(UsageError, match="tools must be a list of mappings"):
+            render("{{ tools }}", tools=tools)
+    assert render("{{ tools is none }}", tools=[]) == "True"
+
+
 # Bad and hostile templates -----------------------------------------------------------------------------------------
 
 

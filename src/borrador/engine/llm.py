@@ -56,6 +56,7 @@ class LLM:
     ) -> None:
         self._model = model
         self._tokenizer = tokenizer
+        self._template = template
         self._drafters = {drafter.name: drafter for drafter in drafters}
         self._sequences = SequencePool(lambda: model.open(context_length))
         self._sequence = self._sequences.take(())  # the one of answers that are written alone
@@ -72,6 +73,16 @@ class LLM:
     def context_length(self) -> int:
         """The most tokens of prompt and answer together."""
         return self._sequence.target.context_length
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Of the target."""
+        return self._tokenizer
+
+    @property
+    def template(self) -> ChatRenderer:
+        """What makes a prompt out of messages."""
+        return self._template
 
     def stream(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from borrador.config import MAX_DRAFT_TOKENS
 from borrador.draft.protocol import Drafter
@@ -31,7 +31,10 @@ from borrador.values import flag, integer
 class ChatRenderer(Protocol):
     """Turns messages into a prompt; see `borrador.text.chat_template.ChatTemplate`."""
 
-    def render(self, messages: Messages) -> str: ...
+    @property
+    def source(self) -> str: ...
+
+    def render(self, messages: Messages, *, tools: Sequence[Mapping[str, Any]] | None = None) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)

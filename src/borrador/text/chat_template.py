@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from borrador.errors import ModelError, UsageError
+from borrador.text.messages import check_messages, check_tools
 from borrador.text.tokenizer import Tokenizer
 from borrador.text.vocabulary import DAMAGED
 from borrador.types import Messages
@@ -15,7 +16,6 @@ CHATML = (
     "{% for message in messages %}{{ '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }}"
     "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
-ROLES = ("system", "developer", "user", "assistant", "tool")
 
 MAX_TEMPLATE_CHARACTERS = 1 << 20
 _SPARE_CHARACTERS = 1 << 20  # what a template may add of its own
@@ -63,26 +63,37 @@ class ChatTemplate:
         names = {name: "" if i is None else tokenizer.vocabulary[i] for name, i in special.items()}
         return cls(source, names)
 
-    def render(self, messages: Messages, add_generation_prompt: bool = True) -> str:
+    @property
+    def source(self) -> str:
+        return self._source
+
+    def render(
+        self,
+        messages: Messages,
+        add_generation_prompt: bool = True,
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+    ) -> str:
         """The prompt for a conversation; encode it with `specials=True`.
 
         Args:
-            messages: the turns, at least one, each with a role and a content and nothing else.
+            messages: the turns, at least one; see `borrador.text.messages`.
             add_generation_prompt: end with the beginning of the assistant's turn.
+            tools: that the answer may call, each as a JSON object; a template may leave them out.
 
         Raises:
             UsageError: a message breaks a rule, or the template refuses the conversation.
             ModelError: it is not a template, or it fails, or tries to do what no template needs.
         """
-        turns = [check_message(message, i) for i, message in enumerate(_check_list(messages), start=1)]
+        turns, offered = check_messages(messages), check_tools(tools)
         variables = {
             **self._names,
             "messages": turns,
             "add_generation_prompt": add_generation_prompt,
-            "tools": None,
+            "tools": offered,
             "documents": None,
         }
-        return self._render(variables, sum(len(turn["content"]) for turn in turns))
+        return self._render(variables, _characters(turns, offered))
 
     @cached_property
     def _generate(self) -> Render:
@@ -106,29 +117,10 @@ class ChatTemplate:
             raise ModelError(f"the model's chat template failed: {_one_line(error)}", "Use --raw for none.") from None
 
 
-def check_message(message: Any, number: int) -> dict[str, str]:
-    """A copy of a message that keeps the rules. Raises UsageError naming the rule and the message's number."""
-    if not isinstance(message, Mapping):
-        raise UsageError(f"message {number} must be a mapping, got {type(message).__name__}", "Give role and content.")
-    unknown = [key for key in message if key not in ("role", "content")]
-    if unknown:
-        raise UsageError(
-            f"message {number} must have role and content only, got {unknown[0]!r:.60}", "Remove the other keys."
-        )
-    role, content = message.get("role"), message.get("content")
-    if role not in ROLES:
-        raise UsageError(f"message {number} must have a role of {', '.join(ROLES)}, got {role!r:.60}", "Correct it.")
-    if not isinstance(content, str):
-        raise UsageError(f"message {number} must have text as content, got {type(content).__name__}", "Give a string.")
-    return {"role": role, "content": content}
-
-
-def _check_list(messages: Any) -> Sequence[Any]:
-    if not isinstance(messages, list | tuple):
-        raise UsageError(f"messages must be a list, got {type(messages).__name__}", "Give a list of role and content.")
-    if not messages:
-        raise UsageError("messages must have at least one entry, got none", "Give a user's message.")
-    return messages
+def _characters(turns: Sequence[Mapping[str, Any]], tools: Sequence[Any] | None) -> int:
+    """About as many as there are to put into the prompt."""
+    structured = [turn["tool_calls"] for turn in turns if "tool_calls" in turn] + list(tools or ())
+    return sum(len(turn["content"]) for turn in turns) + sum(len(repr(value)) for value in structured)
 
 
 def _compile(source: str, time_limit_s: float) -> Render:
