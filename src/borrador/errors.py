@@ -33,6 +33,18 @@ class MemoryLimitError(BorradorError):
     exit_code = 4
 
 
+class QueueFullError(BorradorError):
+    """As many requests are written and wait as may. `retry_after_s` estimates when there is room again."""
+
+    def __init__(self, message: str, hint: str = "", retry_after_s: float = 1.0) -> None:
+        super().__init__(message, hint)
+        self.retry_after_s = retry_after_s
+
+
+class UnavailableError(BorradorError):
+    """What writes answers is being shut down, or broke down."""
+
+
 class VerificationError(BorradorError):
     """Speculative and plain decoding gave different tokens."""
 

@@ -38,7 +38,7 @@ class Origin(str, enum.Enum):
     GRAMMAR = "grammar"  # the only token that the grammar allowed
 
 
-FinishReason = Literal["stop", "length", "cancelled"]
+FinishReason = Literal["stop", "length", "cancelled", "timeout"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

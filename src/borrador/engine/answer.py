@@ -81,6 +81,11 @@ class Answer:
                 break
         return len(self.texts)
 
+    def expire(self) -> str:
+        """End the answer here, since its time is over; the text that was held back."""
+        self._finish("timeout")
+        return self.tail
+
     def _push(self, token: int) -> None:
         text, stopped = self._detokenizer.push(token), False
         if self._unchecked:

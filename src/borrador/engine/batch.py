@@ -6,21 +6,22 @@ alone; whatever happens, every cache ends at its last committed token.
 
 from __future__ import annotations
 
+import math
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from borrador.engine.candidates import Load, PassCost
+from borrador.engine.line import Line, Waiting
 from borrador.engine.member import Member, Request
 from borrador.engine.round import Times
-from borrador.engine.session import ObservePass
+from borrador.engine.session import ObservePass, closing_event
 from borrador.engine.sharing import Sharing
 from borrador.errors import MemoryLimitError
 from borrador.models.passes import evaluate_batch
 from borrador.models.prefix import SequencePool, common_prefix
-from borrador.models.target import Model
+from borrador.models.target import Model, Rows
 from borrador.types import GenerationEvent, GenerationStats
 
 STEP_ROWS = 256  # as many as the native engine takes through its layers together: of more, weights are read twice
@@ -41,6 +42,23 @@ class Progress:
     error: Exception | None = None
 
 
+@dataclass(slots=True)
+class Census:
+    """Passes so far, and their rows.
+
+    Attributes:
+        passes: of the target.
+        rows: in all of them.
+        prompt_rows: of these, pieces of prompts that did not yet lead to a token.
+        draft_rows: of these, tokens of drafts.
+    """
+
+    passes: int = 0
+    rows: int = 0
+    prompt_rows: int = 0
+    draft_rows: int = 0
+
+
 class Batch:
     """Writes the answers of requests that are added to it, a step at a time.
 
@@ -50,6 +68,9 @@ class Batch:
         limit: requests written at a time; the others wait for their turn.
         observe_pass: told rows, seconds and load of passes that decode.
         pass_s: T(m), where drafts are chosen by it.
+
+    Attributes:
+        census: what was evaluated.
     """
 
     def __init__(
@@ -60,24 +81,50 @@ class Batch:
         self._limit = limit
         self._observe_pass = observe_pass
         self._pass_s = pass_s
-        self._waiting: deque[tuple[int, Request]] = deque()
+        self._waiting = Line()
         self._live: list[Member] = []
         self._stats: dict[int, GenerationStats] = {}
+        self.census = Census()
 
     @property
     def is_busy(self) -> bool:
         """There is a request whose answer has not ended."""
         return bool(self._waiting or self._live)
 
-    def add(self, key: int, request: Request) -> None:
-        """Let a request wait for its turn; no other may have its key."""
-        self._waiting.append((key, request))
+    @property
+    def running(self) -> int:
+        """Requests that are written."""
+        return len(self._live)
 
-    def cancel(self, key: int) -> None:
-        """End a request between two steps, wherever it stands; the others go on."""
-        self._waiting = deque(entry for entry in self._waiting if entry[0] != key)
+    @property
+    def waiting(self) -> int:
+        """Requests that wait for their turn."""
+        return len(self._waiting)
+
+    def add(self, key: int, request: Request, *, namespace: str = "", deadline: float = math.inf) -> None:
+        """Let a request wait for its turn.
+
+        Args:
+            key: no other request may have it.
+            request: what to write.
+            namespace: requests share nothing with those of other namespaces, and namespaces take turns.
+            deadline: when its answer must end, by `time.monotonic`.
+        """
+        self._waiting.add(Waiting(key=key, request=request, namespace=namespace, deadline=deadline))
+
+    def cancel(self, key: int) -> bool:
+        """End a request between two steps, wherever it stands; the others go on. Whether there was one."""
+        for waiting in [waiting for waiting in self._waiting if waiting.key == key]:
+            self._leave(waiting)
+            return True
         for member in [member for member in self._live if member.key == key]:
             self._end(member)
+            return True
+        return False
+
+    def forget(self, key: int) -> None:
+        """Drop the statistics of a request that has ended."""
+        self._stats.pop(key, None)
 
     def close(self) -> None:
         """End all requests. Safe to call twice."""
@@ -94,7 +141,7 @@ class Batch:
         """Admit requests whose turn has come, and bring all of them on by one pass. An interrupt ends them all."""
         start = time.perf_counter()
         try:
-            failed = list(self._admit())
+            told = [*self._expire(), *self._admit()]
             read = self._divide_rows()
             sharing = self._propose(read)
             drafted = time.perf_counter()
@@ -107,23 +154,35 @@ class Batch:
             self._abandon()
             raise
         times = Times(start, drafted, forwarded, time.perf_counter())
-        return [*failed, *self._conclude(times)]
+        return [*told, *self._conclude(times)]
+
+    def _expire(self) -> Iterator[Progress]:
+        """End the answers, not begun yet, of requests that waited too long."""
+        now = time.monotonic()
+        for waiting in [waiting for waiting in self._waiting if waiting.deadline <= now]:
+            self._leave(waiting)
+            yield Progress(waiting.key, (closing_event("", "timeout", 0),))
+
+    def _leave(self, waiting: Waiting) -> None:
+        self._waiting.remove(waiting)
+        self._stats[waiting.key] = GenerationStats(prompt_tokens=len(waiting.request.prompt))
 
     def _admit(self) -> Iterator[Progress]:
         while self._waiting and len(self._live) < self._limit:
-            key, request = self._waiting.popleft()
+            waiting = self._waiting.pop()
             try:
-                self._open(key, request)
+                self._open(waiting)
             except MemoryLimitError as error:
                 if not self._live:
-                    yield Progress(key, error=error)
+                    yield Progress(waiting.key, error=error)
                 else:
-                    self._waiting.appendleft((key, request))
+                    self._waiting.put_back(waiting)
                     self._limit = len(self._live)
             except Exception as error:  # noqa: BLE001 - a request fails alone, whatever it is
-                yield Progress(key, error=error)
+                yield Progress(waiting.key, error=error)
 
-    def _open(self, key: int, request: Request) -> None:
+    def _open(self, waiting: Waiting) -> None:
+        request = waiting.request
         sequence = self._pool.take(request.prompt)
         try:
             session = request.open(sequence)
@@ -132,7 +191,7 @@ class Batch:
             raise
         before_last = request.prompt[:-1]  # the last token is always evaluated
         elders = [(elder, common_prefix(elder.session.state.context, before_last)) for elder in self._live]
-        member = Member(key, session, elders)
+        member = Member(waiting.key, session, elders, deadline=waiting.deadline)
         self._live.append(member)
         try:
             session.begin()
@@ -161,8 +220,21 @@ class Batch:
         """One pass over all rows; by key what each request asked of it."""
         sharing = [(member, member.rows) for member in self._live if member.rows is not None]
         batch = [(member.target, rows) for member, rows in sharing]
+        self._count(sharing)
         found = evaluate_batch(self._model, batch, [member.wanted for member, _ in sharing]) if batch else ()
         return {member.key: evidence for (member, _), evidence in zip(sharing, found, strict=True)}
+
+    def _count(self, sharing: Sequence[tuple[Member, Rows]]) -> None:
+        if not sharing:
+            return
+        census = self.census
+        census.passes += 1
+        for member, rows in sharing:
+            census.rows += len(rows.tokens)
+            if member.round is None:
+                census.prompt_rows += len(rows.tokens)
+            else:
+                census.draft_rows += len(member.round.draft.tokens)
 
     def _learn(self, sharing: Sharing, seconds: float) -> None:
         """Learn what the pass took, and what asking drafters brought."""
@@ -173,8 +245,9 @@ class Batch:
         sharing.learn(playing, rows)
 
     def _conclude(self, times: Times) -> Iterator[Progress]:
+        now = time.monotonic()
         for member in list(self._live):
-            events = member.conclude(times)
+            events = member.conclude(times, now)
             if events or member.error is not None:
                 yield Progress(member.key, events, member.error)
             if member.error is not None or member.session.is_finished:

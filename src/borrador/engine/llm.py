@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from types import TracebackType
 from typing import Any, overload
 
@@ -67,6 +67,7 @@ class LLM:
         self._lock = threading.Lock()
         self._writer: int | None = None  # the thread whose answer is being written
         self._stream: weakref.ref[EventStream[Any]] | None = None
+        self._serves = False
         self._closed = False
 
     @property
@@ -225,8 +226,39 @@ class LLM:
         """A token for people to read. Raises UsageError for an id that the model does not have."""
         return self._tokenizer.token_text(integer("token_id", token_id, 0, self._tokenizer.vocabulary_size - 1))
 
+    def prepare(self, prompt: Prompt, params: SamplingParams | None, drafting: Drafting) -> Request:
+        """A request for `serve`. May be called from any thread; errors as for `stream`."""
+        return self._requests.prepare(prompt, params, drafting)
+
+    @contextmanager
+    def serve(self, concurrent: int) -> Iterator[Batch]:
+        """Write answers by the batch that this gives, once those of other threads are finished.
+
+        Until the context is left no other answer can be written, and the LLM cannot be closed.
+
+        Args:
+            concurrent: the most answers written at a time.
+
+        Raises:
+            UsageError: the LLM is closed or serves already, or this thread has not finished its last answer.
+        """
+        self._require_free()
+        with self._lock:
+            self._require_open()
+            self._serves = True
+            try:
+                with closing(self._batch(concurrent)) as batch:
+                    yield batch
+            finally:
+                self._serves = False
+
     def close(self) -> None:
-        """Free models and caches; answers that this thread left unfinished are cancelled. Safe to call twice."""
+        """Free models and caches; answers that this thread left unfinished are cancelled. Safe to call twice.
+
+        Raises:
+            UsageError: the LLM serves a scheduler.
+        """
+        self._require_idle()
         unfinished = self._stream() if self._stream is not None else None
         if unfinished is not None and self._writer == threading.get_ident():
             unfinished.close()
@@ -250,17 +282,15 @@ class LLM:
         self.close()
 
     def _write_together(self, requests: Sequence[Request], limit: int, noun: str) -> BatchStream:
+        return BatchStream(self._turn, self._batch(limit), requests, noun)
+
+    def _batch(self, limit: int) -> Batch:
         planner = self._planner
-        batch = Batch(self._model, self._sequences, limit, planner.observe_pass, planner.pass_s)
-        return BatchStream(self._turn, batch, requests, noun)
+        return Batch(self._model, self._sequences, limit, planner.observe_pass, planner.pass_s)
 
     @contextmanager
     def _turn(self, stream: weakref.ref[EventStream[Any]]) -> Iterator[None]:
-        if self._writer == threading.get_ident():
-            raise UsageError(
-                "one answer at a time can be written in a thread, and another is unfinished",
-                "Finish or close it first.",
-            )
+        self._require_free()
         with self._lock:
             self._require_open()
             self._writer, self._stream = threading.get_ident(), stream
@@ -268,6 +298,18 @@ class LLM:
                 yield
             finally:
                 self._writer = self._stream = None
+
+    def _require_free(self) -> None:
+        self._require_idle()
+        if self._writer == threading.get_ident():
+            raise UsageError(
+                "one answer at a time can be written in a thread, and another is unfinished",
+                "Finish or close it first.",
+            )
+
+    def _require_idle(self) -> None:
+        if self._serves:
+            raise UsageError("this LLM writes for a scheduler and nobody else", "Close the scheduler first.")
 
     def _require_open(self) -> None:
         if self._closed:

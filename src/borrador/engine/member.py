@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -27,10 +28,12 @@ class Request:
     Attributes:
         prompt: its tokens.
         open: starts it on a sequence of its own.
+        capacity: the most tokens that its answer may have.
     """
 
     prompt: Sequence[int]
     open: Callable[[CachedSequence], Session]
+    capacity: int
 
 
 @dataclass(slots=True, eq=False)
@@ -39,6 +42,7 @@ class Member:
 
     Attributes:
         key: names it.
+        deadline: when its answer must end, by `time.monotonic`.
         elders: requests that came before it, with how many tokens of its prompt they share.
         round: of this step; None where it plays none.
         rows: that it has in this step's pass until they are committed; None where it has none.
@@ -58,6 +62,7 @@ class Member:
     rows: Rows | None = None
     asked_s: float | None = None
     error: Exception | None = None
+    deadline: float = math.inf
     is_gone: bool = False
 
     @property
@@ -152,8 +157,14 @@ class Member:
             saved_s = self.round.accepted * self.token_s - len(self.round.draft.tokens) * row_s
             self.pace.settle(saved_s, self.asked_s)
 
-    def conclude(self, times: Times) -> Sequence[GenerationEvent]:
-        """End the step; the events it brought."""
+    def conclude(self, times: Times, now: float) -> Sequence[GenerationEvent]:
+        """End the step, and the answer where its deadline has passed; the events that came of it."""
+        events = self._events(times)
+        if now >= self.deadline and self.error is None and not self.session.is_finished:
+            return (*events, self.session.expire())
+        return events
+
+    def _events(self, times: Times) -> Sequence[GenerationEvent]:
         played, self.round, self.asked_s = self.round, None, None
         if played is not None:
             self.speed += _FOLLOW * (1 + played.accepted - self.speed)

@@ -115,7 +115,11 @@ class Requests:
                 "Shorten it, or choose a larger context.",
             )
         grammar = self._grammars.open(checked, len(tokens))
-        return Request(tokens, lambda sequence: self._open(tokens, checked, grammar, drafting, sequence))
+        return Request(
+            prompt=tokens,
+            open=lambda sequence: self._open(tokens, checked, grammar, drafting, sequence),
+            capacity=min(checked.max_tokens, limit - len(tokens)),
+        )
 
     def _end_ids(self, params: SamplingParams) -> frozenset[int]:
         model_ends: frozenset[int] = frozenset() if params.ignore_eos else self._tokenizer.eog_ids

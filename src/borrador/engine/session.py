@@ -11,7 +11,7 @@ from borrador.engine.round import RoundState, play_round
 from borrador.engine.stats import StatsCounter
 from borrador.models.prefix import CachedSequence, prefill
 from borrador.models.target import Target
-from borrador.types import GenerationEvent, GenerationStats, Origin, RoundRecord
+from borrador.types import FinishReason, GenerationEvent, GenerationStats, Origin, RoundRecord
 
 ObservePass = Callable[[int, float, Load], None]
 
@@ -84,6 +84,10 @@ class Session:
         self._stats.add_round(record)
         return self._events_of(record)
 
+    def expire(self) -> GenerationEvent:
+        """End the answer where it stands, since its time is over; the event that closes it."""
+        return closing_event(self._answer.expire(), "timeout", self.state.rounds)
+
     def end(self) -> None:
         """Free what the request holds, however it ended; the cache then holds committed tokens alone."""
         self.sequence.settle(self.state.context)
@@ -110,11 +114,13 @@ class Session:
                 logprobs=logprobs[index],
             )
         if last < 0:
-            yield GenerationEvent(
-                text=answer.tail,
-                token_ids=(),
-                origin=Origin.TARGET,
-                round=record.number,
-                record=record,
-                finish_reason=answer.finish_reason,
-            )
+            yield closing_event(answer.tail, answer.finish_reason, record.number, record)
+
+
+def closing_event(
+    text: str, finish_reason: FinishReason | None, number: int, record: RoundRecord | None = None
+) -> GenerationEvent:
+    """An event without a token, at the end of an answer."""
+    return GenerationEvent(
+        text=text, token_ids=(), origin=Origin.TARGET, round=number, record=record, finish_reason=finish_reason
+    )

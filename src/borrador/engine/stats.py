@@ -24,12 +24,11 @@ class StatsCounter:
 
     def add_round(self, record: RoundRecord) -> None:
         """Count one round. Draft tokens behind the answer's end count neither as tested nor as accepted."""
-        accepted = record.origins.count(Origin.DRAFT)
-        cut = accepted < len(record.verdict.path)
+        tested, accepted = fate_of(record)
         self._completion_tokens += len(record.committed)
         self._target_passes += 1
         self._proposed += len(record.draft.tokens)
-        self._tested += accepted if cut else record.verdict.tested
+        self._tested += tested
         self._accepted += accepted
         self._forced += record.origins.count(Origin.GRAMMAR)
         if record.number == 1:
@@ -54,3 +53,10 @@ class StatsCounter:
             draft_s=self._draft_s,
             forward_s=self._forward_s,
         )
+
+
+def fate_of(record: RoundRecord) -> tuple[int, int]:
+    """How many tokens of a round's draft were tested and accepted; those behind the answer's end were neither."""
+    accepted = record.origins.count(Origin.DRAFT)
+    cut = accepted < len(record.verdict.path)
+    return accepted if cut else record.verdict.tested, accepted
