@@ -32,12 +32,14 @@ void BestTokens::begin(size_t rows, size_t blocks) {
   if (wanted_.normaliser) {
     maxima_.resize(rows * blocks_);
     sums_.resize(rows * blocks_);
+    taken_.assign(rows * blocks_, 0);
   }
 }
 
 void BestTokens::take(const KernelTable& kernels, size_t thread, size_t row, size_t block, const BlockTokens& tokens, const float* logits) {
   const float largest = kernels.largest(logits, tokens.count);
   if (wanted_.normaliser) {
+    taken_[row * blocks_ + block] = 1;
     maxima_[row * blocks_ + block] = largest;
     sums_[row * blocks_ + block] = std::isfinite(largest) ? kernels.exp_sum(logits, nullptr, tokens.count, largest) : 0.0f;
   }
@@ -81,11 +83,18 @@ void BestTokens::write_best(size_t row, size_t result) {
   }
 }
 
-float BestTokens::normaliser(const KernelTable& kernels, size_t row) const {
-  const float* maxima = maxima_.data() + row * blocks_;
-  const float largest = kernels.largest(maxima, blocks_);
+// From the blocks that the row has, one behind the other: what other rows have must not matter.
+float BestTokens::normaliser(const KernelTable& kernels, size_t row) {
+  float *maxima = maxima_.data() + row * blocks_, *sums = sums_.data() + row * blocks_;
+  size_t blocks = 0;
+  for (size_t block = 0; block < blocks_; ++block) {
+    if (!taken_[row * blocks_ + block]) continue;
+    maxima[blocks] = maxima[block];
+    sums[blocks++] = sums[block];
+  }
+  const float largest = kernels.largest(maxima, blocks);
   if (!std::isfinite(largest)) return std::numeric_limits<float>::quiet_NaN();
-  const float sum = kernels.exp_sum(maxima, sums_.data() + row * blocks_, blocks_, largest);
+  const float sum = kernels.exp_sum(maxima, sums, blocks, largest);
   return float(double(largest) + same_log(double(sum)));
 }
 

@@ -43,7 +43,8 @@ class BestTokens {
   // Makes room for the results of a pass.
   void begin_pass(const BestWanted& wanted, size_t rows);
 
-  // Rows of the pass that are computed together: begin, every block once for every row, finish.
+  // Rows of the pass that are computed together: begin, every block at most once for every row, finish. A row's results
+  // are those of the blocks that it has, whatever the other rows have.
   void begin(size_t rows, size_t blocks);
   // Room for a block of all rows' logits, block_tokens of them a row; a thread's own.
   float* room(size_t thread) { return shares_[thread].logits.data(); }
@@ -74,12 +75,13 @@ class BestTokens {
 
   void offer(Share& share, size_t row, Candidate candidate);
   void write_best(size_t row, size_t result);
-  float normaliser(const KernelTable& kernels, size_t row) const;
+  float normaliser(const KernelTable& kernels, size_t row);
 
   BestWanted wanted_;
   size_t rows_ = 0, blocks_ = 0;
   std::vector<Share> shares_;
   std::vector<float> maxima_, sums_;  // by row and block: the largest logit, and the sum of e^(logit - largest)
+  std::vector<uint8_t> taken_;         // by row and block: the row has it
   std::vector<int32_t> ids_;
   std::vector<float> logits_, normalisers_;
 };

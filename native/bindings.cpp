@@ -79,25 +79,40 @@ auto logits_of(Transformer& model, size_t rows) {
 
 // Rows of one sequence, whose parents are counted within them; those from the last number on have logits.
 using SequenceRows = std::tuple<KvCache*, Ints, Ints, size_t>;
-using Heads = std::vector<const ShortHead*>;
+// Of each sequence the short heads whose tokens have logits; none: all tokens have.
+using Heads = std::vector<std::vector<const ShortHead*>>;
 
 // The rows of several sequences, one sequence after the other.
 struct BatchRows {
   std::vector<KvCache*> caches;
   std::vector<int32_t> cache_of_row, tokens, parents, logit_rows;
+  std::vector<HeadUse> heads;
 
-  explicit BatchRows(std::span<const SequenceRows> sequences) {
+  BatchRows(std::span<const SequenceRows> sequences, const Heads& heads_of) {
     for (const auto& [cache, tokens_here, parents_here, logits_from] : sequences) {
       if (!cache || std::find(caches.begin(), caches.end(), cache) != caches.end()) throw std::invalid_argument("every sequence needs its own cache");
       if (tokens_here.shape(0) != parents_here.shape(0)) throw std::invalid_argument("rows differ in length");
       append(as_span(tokens_here), as_span(parents_here), logits_from);
       caches.push_back(cache);
     }
+    if (std::any_of(heads_of.begin(), heads_of.end(), [](const auto& list) { return !list.empty(); })) use(heads_of);
   }
 
-  PassRows pass(const Heads& heads, const BestWanted& best = {}) const { return {caches, cache_of_row, tokens, parents, logit_rows, best, heads}; }
+  PassRows pass(const BestWanted& best = {}) const { return {caches, cache_of_row, tokens, parents, logit_rows, best, heads}; }
 
  private:
+  void use(const Heads& heads_of) {
+    if (heads_of.size() != caches.size()) throw std::invalid_argument("every sequence needs a list of heads");
+    for (size_t at = 0; at < logit_rows.size(); ++at) {
+      const auto& list = heads_of[size_t(cache_of_row[size_t(logit_rows[at])])];
+      for (const ShortHead* head : list) use_of(head).rows[at] = 1;
+      if (list.empty()) use_of(nullptr).rows[at] = 1;
+    }
+  }
+  HeadUse& use_of(const ShortHead* head) {
+    const auto found = std::find_if(heads.begin(), heads.end(), [&](const HeadUse& known) { return known.head == head; });
+    return found != heads.end() ? *found : heads.emplace_back(HeadUse{head, std::vector<uint8_t>(logit_rows.size(), 0)});
+  }
   void append(std::span<const int32_t> tokens_here, std::span<const int32_t> parents_here, size_t logits_from) {
     const size_t begin = tokens.size(), count = tokens_here.size();
     cache_of_row.insert(cache_of_row.end(), count, int32_t(caches.size()));
@@ -111,8 +126,8 @@ struct BatchRows {
 };
 
 auto forward(Transformer& model, const std::vector<SequenceRows>& sequences, const Heads& heads) {
-  const BatchRows rows(sequences);
-  evaluate(model, rows.pass(heads));
+  const BatchRows rows(sequences, heads);
+  evaluate(model, rows.pass());
   return logits_of(model, rows.logit_rows.size());
 }
 
@@ -124,8 +139,8 @@ auto owned_best(const BestTokens& best, size_t rows, size_t count) {
 auto best(Transformer& model, const std::vector<SequenceRows>& sequences, size_t count, size_t within, bool normaliser,
           const Heads& heads) {
   if (count == 0) throw std::invalid_argument("the best of no token");
-  const BatchRows rows(sequences);
-  evaluate(model, rows.pass(heads, {count, within, normaliser}));
+  const BatchRows rows(sequences, heads);
+  evaluate(model, rows.pass({count, within, normaliser}));
   return owned_best(model.best(), rows.logit_rows.size(), count);
 }
 

@@ -16,9 +16,12 @@ constexpr size_t piece_bytes = 131072;  // weights a thread takes at a time
 // The matrices whose rows are the tokens' logits, with the tokens of each: the whole LM head, or short ones in its place.
 void Transformer::choose_heads(const PassRows& rows) {
   heads_.clear();
-  if (rows.heads.empty()) heads_.push_back({&output_matrix(), nullptr, rows.best.count ? rows.best.within : shape_.vocabulary});
-  for (const ShortHead* head : rows.heads)
-    if (!head->tokens().empty()) heads_.push_back({&head->matrix(), head->tokens().data(), head->tokens().size()});
+  const size_t all = rows.best.count ? rows.best.within : shape_.vocabulary;
+  if (rows.heads.empty()) heads_.push_back({&output_matrix(), nullptr, all, nullptr});
+  for (const auto& [head, served] : rows.heads) {
+    if (!head) heads_.push_back({&output_matrix(), nullptr, all, served.data()});
+    else if (!head->tokens().empty()) heads_.push_back({&head->matrix(), head->tokens().data(), head->tokens().size(), served.data()});
+  }
 }
 
 // Norm and LM head of the rows of this slice whose logits are wanted.
@@ -47,7 +50,7 @@ void Transformer::finish_rows(const PassRows& rows, size_t begin, size_t from, s
 }
 
 void Transformer::write_logits(size_t first, size_t count) {
-  if (heads_.empty() || heads_.front().tokens) return write_some_logits(first, count);
+  if (heads_.front().rows) return write_some_logits(first, count);
   const Job output[] = {{&output_matrix(), logits_.data() + first * logits_stride(), count}};
   multiply(output, hidden_.data() + first * shape_.width);
   if (shape_.logit_soft_cap == 0) return;
@@ -57,20 +60,26 @@ void Transformer::write_logits(size_t first, size_t count) {
   });
 }
 
-// The logits of the short heads' tokens, and minus infinity for all others.
+// The logits of each row's tokens, and minus infinity for all others. Rows that a head does not serve are computed with the
+// others: its weights are read anyway.
 void Transformer::write_some_logits(size_t first, size_t count) {
   float* logits = logits_.data() + first * logits_stride();
   std::fill_n(logits, count * logits_stride(), -std::numeric_limits<float>::infinity());
   for (const Head& head : heads_) {
+    if (!head.serves_any(first, count)) continue;
     const size_t stride = head.matrix->padded_rows();
     some_logits_.resize(std::max(some_logits_.size(), count * stride));
     const Job output[] = {{head.matrix, some_logits_.data(), count}};
     multiply(output, hidden_.data() + first * shape_.width);
     threads_->pool.for_range(count, 1, [&](size_t from, size_t to, size_t) {
       for (size_t row = from; row < to; ++row) {
+        if (!head.serves(first + row)) continue;
         float* some = some_logits_.data() + row * stride;
+        float* all = logits + row * logits_stride();
         if (shape_.logit_soft_cap != 0) kernels_.soft_cap(some, head.count, shape_.logit_soft_cap);
-        for (size_t i = 0; i < head.count; ++i) logits[row * logits_stride() + size_t(head.tokens[i])] = some[i];
+        if (!head.tokens) std::copy_n(some, head.count, all);
+        else
+          for (size_t i = 0; i < head.count; ++i) all[size_t(head.tokens[i])] = some[i];
       }
     });
   }
@@ -90,11 +99,13 @@ void Transformer::write_best(size_t first, size_t count) {
     float* logits = best_.room(thread);
     size_t before = 0;
     for (const Head& head : heads_) {
-      for (size_t block = std::max(from, before); block < std::min(to, before + head.blocks()); ++block) {
+      const size_t end = head.serves_any(first, count) ? std::min(to, before + head.blocks()) : 0;
+      for (size_t block = std::max(from, before); block < end; ++block) {
         const BlockTokens tokens = head.tokens_of(block - before);
         kernels_.matmul(whole.format, head.matrix->data + (block - before) * block_bytes, whole.blocks_per_strip(), 0,
                         (tokens.count + lanes - 1) / lanes, input, count, logits, BestTokens::block_tokens);
         for (size_t row = 0; row < count; ++row) {
+          if (!head.serves(first + row)) continue;
           float* of_row = logits + row * BestTokens::block_tokens;
           if (shape_.logit_soft_cap != 0) kernels_.soft_cap(of_row, tokens.count, shape_.logit_soft_cap);
           best_.take(kernels_, thread, row, block, tokens, of_row);

@@ -97,13 +97,20 @@ void Transformer::check(const PassRows& rows) const {
   const BestWanted& best = rows.best;
   if (best.count > BestTokens::most || (best.count && (best.within < 1 || best.within > shape_.vocabulary)))
     throw std::invalid_argument("the best of no token, or of more than there are");
-  size_t short_tokens = 0;
-  for (const ShortHead* head : rows.heads) {
-    if (!head->belongs_to(output_matrix())) throw std::invalid_argument("a short head of another model");
-    if (best.count && head->largest_token() >= int32_t(best.within)) throw std::invalid_argument("a short head has tokens beyond the limit");
-    short_tokens += head->tokens().size();
+  if (!rows.heads.empty()) check_heads(rows);
+}
+
+void Transformer::check_heads(const PassRows& rows) const {
+  std::vector<uint8_t> served(rows.logit_rows.size(), 0);
+  for (const auto& [head, served_by_it] : rows.heads) {
+    if (served_by_it.size() != served.size()) throw std::invalid_argument("rows differ in length");
+    if (head && !head->belongs_to(output_matrix())) throw std::invalid_argument("a short head of another model");
+    if (head && rows.best.count && head->largest_token() >= int32_t(rows.best.within))
+      throw std::invalid_argument("a short head has tokens beyond the limit");
+    if (head && head->tokens().empty()) continue;
+    for (size_t row = 0; row < served.size(); ++row) served[row] |= served_by_it[row];
   }
-  if (!rows.heads.empty() && short_tokens == 0) throw std::invalid_argument("short heads of no token");
+  if (std::find(served.begin(), served.end(), 0) != served.end()) throw std::invalid_argument("short heads of no token");
 }
 
 void Transformer::plan_rows(const PassRows& rows) {

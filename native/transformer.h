@@ -2,6 +2,7 @@
 // Evaluates any number of rows, of any number of sequences, in one call.
 #pragma once
 #include <cstddef>
+#include <cstring>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -47,13 +48,19 @@ struct ModelShape {
   size_t rope_short_context = 0;  // caches of more positions take the long divisors, where the model has both
 };
 
+// The tokens that have logits in some rows.
+struct HeadUse {
+  const ShortHead* head;      // null: all tokens
+  std::vector<uint8_t> rows;  // by logit row, whether it is one of them
+};
+
 // The rows of a pass. Row i follows row parents[i] of the pass, or its cache's last committed token where that is -1.
 struct PassRows {
   std::span<KvCache* const> caches;
   std::span<const int32_t> cache_of_row, tokens, parents;
   std::span<const int32_t> logit_rows;  // rows whose logits are wanted
   BestWanted best = {};                 // or what is wanted in their place
-  std::span<const ShortHead* const> heads = {};  // tokens that have logits, no two of them the same; none: all have
+  std::span<const HeadUse> heads = {};  // no token twice in a row; none: all tokens have logits in every row
 };
 
 // Threads shared by all models that ask for the same number, and the lock a pass holds: models take turns, and no
@@ -144,6 +151,9 @@ class Transformer {
     const Matrix* matrix;
     const int32_t* tokens;
     size_t count;
+    const uint8_t* rows;  // logit rows that it serves; null: all
+    bool serves(size_t row) const { return !rows || rows[row]; }
+    bool serves_any(size_t first, size_t rows_here) const { return !rows || std::memchr(rows + first, 1, rows_here); }
     size_t blocks() const { return BestTokens::blocks_of(count); }
     BlockTokens tokens_of(size_t block) const { return BestTokens::tokens_of(block, count, tokens); }
   };
@@ -155,6 +165,7 @@ class Transformer {
   std::vector<float>& vector_slot(int layer, std::string_view name);
   void prepare_ropes();
   void check(const PassRows& rows) const;
+  void check_heads(const PassRows& rows) const;
   void plan_rows(const PassRows& rows);
   void forward_slice(const PassRows& rows, size_t begin, size_t end);
   size_t rows_attended_together() const;

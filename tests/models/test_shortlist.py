@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from tests.tiny_gguf import write_tiny_model
 from borrador.models.gguf import TensorFormat
 from borrador.models.native import NativeModel, NativeSequence
 from borrador.models.scripted import ScriptedModel
-from borrador.models.target import NarrowTarget, Rows
+from borrador.models.target import NarrowTarget, Rows, Shortlist
 from borrador.types import Float32Array
 
 VOCABULARY = 1003
@@ -104,6 +105,34 @@ def test_many_rows_and_one_row_give_the_same_best_of_a_shortlist(tmp_path: Path)
             strict=True,
         ):
             np.testing.assert_array_equal(np.atleast_1d(np.squeeze(found)), np.atleast_1d(right))
+
+
+def test_sequences_of_one_pass_have_their_own_lists(model: NativeModel) -> None:
+    """Each gets what its own pass gives, bit by bit, whatever the others may propose: one of them anything."""
+    common = model.shortlist(ORDER[:200])
+    lists = [(common, own_list(model, ORDER[200:203])), (), (common, own_list(model, ORDER[203:340])), (common,)]
+    batch = []
+    for index, of_one in enumerate(lists):
+        sequence = start(model)
+        sequence.narrow(of_one)
+        batch.append((sequence, Rows.chain(TOKENS[10 + index : 13 + 2 * index], logits_from=index)))
+    expected = [[np.array(sequence.forward(rows))] for sequence, rows in batch]
+    for (sequence, rows), found in zip(batch, expected, strict=True):
+        sequence.rewind(10)
+        best = sequence.best(rows, 5, normalised=True)
+        found += [best.ids, best.logits, best.normalisers]
+        sequence.rewind(10)
+    for logits, found in zip(model.forward(batch), expected, strict=True):
+        np.testing.assert_array_equal(logits, found[0])
+    for best, (_, *found) in zip(model.best(batch, 5, normalised=True), expected, strict=True):
+        for part, right in zip((best.ids, best.logits, best.normalisers), found, strict=True):
+            np.testing.assert_array_equal(part, right)
+
+
+def own_list(model: NativeModel, tokens: Sequence[int]) -> Shortlist:
+    own = model.shortlist((), room=len(tokens))
+    own.add(tokens)
+    return own
 
 
 def test_what_a_shortlist_cannot_hold_is_refused_and_changes_nothing(tmp_path: Path) -> None:

@@ -129,12 +129,9 @@ class NativeModel:
     def _native_rows(self, batch: Batch) -> list[_native.SequenceRows]:
         return [self.own(sequence).native_rows(rows) for sequence, rows in batch]
 
-    def _heads_of(self, batch: Batch) -> Sequence[_native.ShortHead]:
-        """The shortlists of a pass, which are those of each of its sequences."""
-        lists = [self.own(sequence).heads for sequence, _ in batch]
-        if any(other != lists[0] for other in lists[1:]):
-            raise ModelError("sequences of one pass must have the same shortlists", "Narrow them alike.")
-        return lists[0] if lists else ()
+    def _heads_of(self, batch: Batch) -> Sequence[Sequence[_native.ShortHead]]:
+        """The shortlists of each sequence of a pass."""
+        return [self.own(sequence).heads for sequence, _ in batch]
 
     def own(self, sequence: Target) -> NativeSequence:
         if not isinstance(sequence, NativeSequence) or not sequence.is_on(self):
@@ -147,7 +144,7 @@ class NativeModel:
         count: int,
         within: int | None,
         normalised: bool,
-        heads: Sequence[_native.ShortHead],
+        heads: Sequence[Sequence[_native.ShortHead]],
     ) -> tuple[Int32Array, Float32Array, Float32Array]:
         size = self.config.vocabulary_size
         within = size if within is None else min(within, size)
@@ -210,11 +207,11 @@ class NativeSequence:
         return self.cache, rows.tokens, rows.parents, rows.logits_from
 
     def forward(self, rows: Rows) -> Float32Array:
-        return self._model.engine.forward((self.native_rows(rows),), heads=self.heads)
+        return self._model.engine.forward((self.native_rows(rows),), heads=(self.heads,))
 
     def best(self, rows: Rows, count: int, *, within: int | None = None, normalised: bool = False) -> BestTokens:
         model = self._model
-        return BestTokens(*model.find_best((self.native_rows(rows),), count, within, normalised, self.heads))
+        return BestTokens(*model.find_best((self.native_rows(rows),), count, within, normalised, (self.heads,)))
 
     def hidden(self, rows: Rows) -> Float32Array:
         """Hidden states after the last norm, of the rows of the last pass that asked for logits."""
