@@ -1,0 +1,68 @@
+"""`/v1/completions`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from borrador.server.bridge import Served
+from borrador.server.choice import Manner, Piece
+from borrador.server.chunks import Chunks, CompletionChunks, Head
+from borrador.server.config import ServerConfig
+from borrador.server.endpoint import Plan
+from borrador.server.errors import refusal
+from borrador.server.logprobs import TokenNames
+from borrador.server.sampling import check_top_logprobs, drafting_of, sampling_params
+from borrador.server.schemas_text import CompletionRequest
+
+DEFAULT_MAX_TOKENS = 16  # OpenAI's
+
+
+class CompletionForm:
+    """What is particular to completions.
+
+    Args:
+        config: the server's limits.
+    """
+
+    body = CompletionRequest
+    prompt_field = "prompt"
+    id_prefix = "cmpl"
+    kind = "text_completion"
+
+    def __init__(self, config: ServerConfig) -> None:
+        self._config = config
+
+    def count(self, body: CompletionRequest) -> int:
+        prompts = 1 if isinstance(body.prompt, str) else len(body.prompt)
+        count = prompts * (body.n or 1)
+        if prompts > 1 and count > self._config.completions:
+            rule = f"prompt must ask for at most {self._config.completions} answers, n counted, got {count}."
+            raise refusal(rule, "prompt", "invalid_value")
+        return count
+
+    def plan(self, body: CompletionRequest, _served: Served) -> Plan:
+        prompts = [body.prompt] if isinstance(body.prompt, str) else body.prompt
+        logprobs = body.logprobs
+        if logprobs is not None:
+            logprobs = check_top_logprobs(logprobs, self._config, "logprobs")
+        if body.speculative is not None and body.speculative.trace:
+            raise refusal("speculative.trace is there for chats only.", "speculative.trace", "unsupported_parameter")
+        max_tokens = DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens
+        return Plan(
+            prompts=prompts,
+            max_tokens=body.max_tokens,
+            params=sampling_params(body, max_tokens, self._config, logprobs, {}),
+            drafting=drafting_of(body),
+            manner=Manner(logprobs=logprobs),
+        )
+
+    def chunks(self, head: Head, names: TokenNames, *, counts: bool) -> Chunks:
+        return CompletionChunks(head, names, counts=counts)
+
+    def choice(self, names: TokenNames, index: int, piece: Piece) -> dict[str, Any]:
+        return {
+            "index": index,
+            "text": piece.text,
+            "logprobs": None if piece.logprobs is None else names.as_completion(piece.logprobs, 0),
+            "finish_reason": piece.finish_reason,
+        }

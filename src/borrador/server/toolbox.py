@@ -1,0 +1,127 @@
+"""The tools of a request: what the model is told of them, and what it must write to call them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from borrador.engine.llm import LLM
+from borrador.server.config import ServerConfig
+from borrador.server.errors import refusal
+from borrador.server.sampling import check_schema_limits
+from borrador.server.schemas_chat import ChatRequest, NamedTool, Tool
+from borrador.server.tools import CLOSING, OPENING
+
+_MOST_CALLS = 8  # that must be made at once; a model may not find an end
+_LAYOUT = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+
+
+class Toolbox:
+    """Checks what a request says of tools.
+
+    Args:
+        request: from a client.
+        llm: whose chat template must know tools, if there are any.
+        config: the server's limits.
+
+    Attributes:
+        offered: tools for the chat template; None where none may be called.
+        names: of those that may be called.
+
+    Raises:
+        ApiError: a rule is broken, or the model does not know tools.
+    """
+
+    def __init__(self, request: ChatRequest, llm: LLM, config: ServerConfig) -> None:
+        tools = request.tools or []
+        self._choice = request.tool_choice or ("auto" if tools else "none")
+        self._at_most_one = request.parallel_tool_calls is False or isinstance(self._choice, NamedTool)
+        self._tools = [] if self._choice == "none" else tools
+        self._check(tools, config)
+        if self._tools:
+            _require_template(llm)
+        chosen = self._choice.function.name if isinstance(self._choice, NamedTool) else None
+        self._callable = [tool for tool in self._tools if chosen in (None, tool.function.name)]
+        self.names = frozenset(tool.function.name for tool in self._callable)
+        self.offered = [tool.model_dump(exclude_none=True) for tool in self._tools] or None
+
+    def shape(self) -> dict[str, str]:
+        """The parameter that holds the answer to the rules; none where the model is free to write what it wants."""
+        is_free = self._choice == "auto" and not self._at_most_one
+        if not self._tools or (is_free and not any(tool.function.strict for tool in self._tools)):
+            return {}
+        most = 1 if self._at_most_one else _MOST_CALLS
+        return {"grammar": grammar_of(self._callable, must=self._choice != "auto", most=most)}
+
+    def _check(self, tools: Sequence[Tool], config: ServerConfig) -> None:
+        names = [tool.function.name for tool in tools]
+        if self._choice != "none" and not tools:
+            raise refusal("tool_choice must come with tools, there are none.", "tool_choice", "invalid_value")
+        if len(set(names)) < len(names):
+            raise refusal("tools must have names of their own, two have the same.", "tools", "invalid_value")
+        if isinstance(self._choice, NamedTool) and self._choice.function.name not in names:
+            rule = f"tool_choice must name one of tools, got {self._choice.function.name!r}."
+            raise refusal(rule, "tool_choice", "invalid_value")
+        for index, tool in enumerate(tools):
+            check_schema_limits(tool.function.parameters or {}, config, f"tools[{index}].function.parameters")
+
+
+def grammar_of(tools: Sequence[Tool], *, must: bool, most: int) -> str:
+    """The grammar of an answer, in Lark's syntax.
+
+    Args:
+        tools: that may be called.
+        must: there is at least one call, and nothing else; otherwise there may be text before calls.
+        most: how many calls there may be.
+    """
+    calls = f'call ("\\n" call){{0,{most - 1}}}' if most > 1 else "call"
+    lines = [
+        f"start: {calls}" if must else f"start: TEXT ({calls})?",
+        f'call: "{OPENING}\\n" content "\\n{CLOSING}"',
+        f"content: %json {json.dumps(_schema_of(tools))}",
+    ]
+    if not must:
+        lines.append(f"TEXT: /(?s:.*)/ & ~/(?s:.*){OPENING}(?s:.*)/")
+    return "\n".join(lines)
+
+
+def _schema_of(tools: Sequence[Tool]) -> dict[str, Any]:
+    """Of the JSON that calls one of them."""
+    calls = [
+        {
+            "type": "object",
+            "properties": {"name": {"const": tool.function.name}, "arguments": {"$ref": f"#/$defs/{index}"}},
+            "required": ["name", "arguments"],
+            "additionalProperties": False,
+        }
+        for index, tool in enumerate(tools)
+    ]
+    arguments = {
+        str(index): _rebased({"type": "object", **(tool.function.parameters or {})}, f"#/$defs/{index}")
+        for index, tool in enumerate(tools)
+    }
+    return {"x-guidance": _LAYOUT, "anyOf": calls, "$defs": arguments}
+
+
+def _rebased(value: Any, base: str) -> Any:
+    """A schema that has become part of another, with its references to itself as they must be there."""
+    if isinstance(value, list):
+        return [_rebased(item, base) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    return {
+        key: base + item[1:]
+        if key == "$ref" and isinstance(item, str) and item.startswith("#")
+        else _rebased(item, base)
+        for key, item in value.items()
+    }
+
+
+def _require_template(llm: LLM) -> None:
+    source = llm.template.source
+    if "tools" not in source:
+        raise refusal("tools must be empty: the model's chat template knows none.", "tools", "unsupported_parameter")
+    if OPENING not in source or llm.tokenizer.control_id(OPENING) is not None:
+        rule = f"tools must be empty: the model does not write calls as {OPENING}, the one form this server reads."
+        raise refusal(rule, "tools", "unsupported_parameter")

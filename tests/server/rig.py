@@ -1,0 +1,89 @@
+"""A server for tests: the real app on a real socket, on a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import uvicorn
+
+from borrador.engine.llm import LLM
+from borrador.engine.scheduler import Scheduler, SchedulerLimits
+from borrador.server.app import create_app
+from borrador.server.bridge import Bridge, Served
+from borrador.server.config import ServerConfig
+from borrador.server.telling import Outcome
+
+CREATED = 1_700_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rig:
+    """A server that runs.
+
+    Attributes:
+        url: of its root.
+        client: to talk to it.
+        scheduler: writes its answers.
+        bridge: of its app.
+        outcomes: of its answers so far.
+    """
+
+    url: str
+    client: httpx.Client
+    scheduler: Scheduler
+    bridge: Bridge
+    outcomes: list[Outcome]
+
+    @property
+    def address(self) -> tuple[str, int]:
+        url = httpx.URL(self.url)
+        return url.host, url.port or 80
+
+    def post(self, path: str, **body: Any) -> httpx.Response:
+        return self.client.post(path, json=body)
+
+    def settle(self) -> None:
+        """Wait until nothing is written or waits any more."""
+        deadline = time.monotonic() + 10
+        while self.scheduler.snapshot().reserved and time.monotonic() < deadline:
+            time.sleep(0.002)
+        assert self.scheduler.snapshot().reserved == 0
+
+
+@contextmanager
+def serve(llm: LLM, config: ServerConfig | None = None, name: str = "tiny") -> Iterator[Rig]:
+    """A server with this LLM, which is closed with it."""
+    config = config or ServerConfig()
+    bridge = Bridge(config)
+    outcomes: list[Outcome] = []
+    app = create_app(bridge, observer=outcomes.append)
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", ws="none"))
+    limits = SchedulerLimits(concurrent=config.concurrent, waiting=config.waiting)
+    with llm, Scheduler(llm, limits, bridge.listen) as scheduler:
+        thread = threading.Thread(target=lambda: asyncio.run(_run(server, listener, bridge, name, llm, scheduler)))
+        thread.start()
+        url = "http://{}:{}".format(*listener.getsockname())
+        try:
+            with httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
+                yield Rig(url, client, scheduler, bridge, outcomes)
+        finally:
+            server.should_exit = True
+            thread.join()
+            bridge.close()
+            listener.close()
+
+
+async def _run(
+    server: uvicorn.Server, listener: socket.socket, bridge: Bridge, name: str, llm: LLM, scheduler: Scheduler
+) -> None:
+    bridge.open(Served(name, llm, scheduler, CREATED))
+    await server.serve(sockets=[listener])
