@@ -26,7 +26,7 @@ def test_the_defaults_listen_on_this_machine_only() -> None:
         ({"port": True}, "port must be a whole number, got True"),
         ({"host": ""}, "host must be an address or a name, got ''"),
         ({"host": None}, "host must be an address or a name, got None"),
-        ({"concurrent": 0}, "concurrent must be from 1 to 1024, got 0"),
+        ({"concurrent": 0}, "concurrent must be from 1 to 256, got 0"),
         ({"waiting": -1}, "waiting must be from 0 to 65536, got -1"),
         ({"body_bytes": 0}, "body_bytes must be from 1"),
         ({"json_depth": 257}, "json_depth must be from 1 to 256, got 257"),

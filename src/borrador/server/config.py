@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from borrador.engine.prompts import MOST_CONCURRENT
 from borrador.errors import UsageError
 from borrador.params import MAX_LOGPROBS
 from borrador.values import flag, integer, is_unicode, number
@@ -18,7 +19,7 @@ STREAM_PACING: tuple[StreamPacing, ...] = ("token", "fixed-interval", "none")
 _MIB = 2**20
 _INTEGERS = (
     ("port", 0, 65535),
-    ("concurrent", 1, 1024),
+    ("concurrent", 1, MOST_CONCURRENT),
     ("waiting", 0, 65536),
     ("connections", 1, 65536),
     ("body_bytes", 1, 2**30),
