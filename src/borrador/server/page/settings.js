@@ -1,0 +1,97 @@
+// What a person may set, where it is kept, and the sheet to edit it on.
+// The API key lives in this tab's session only; everything else is kept for the next visit.
+
+import { byId } from "./dom.js";
+
+const KEPT = "borrador";
+const SECRET = "borrador-key";
+const DEFAULTS = {
+  system: "",
+  temperature: 0.3,
+  max_tokens: 512,
+  seed: "",
+  probabilities: true,
+  drafting: true,
+  colours: true,
+};
+
+export class Settings {
+  #values = { ...DEFAULTS, ...readKept() };
+  #form = byId("settings-form");
+  #sheet = byId("settings");
+  #onSave = () => {};
+
+  constructor() {
+    byId("open-settings").addEventListener("click", () => this.open());
+    byId("leave-settings").addEventListener("click", () => this.#sheet.close("cancel"));
+    this.#sheet.addEventListener("close", () => this.#close());
+  }
+
+  get values() {
+    return this.#values;
+  }
+
+  get key() {
+    return sessionStorage.getItem(SECRET) ?? "";
+  }
+
+  set(name, value) {
+    this.#values = { ...this.#values, [name]: value };
+    localStorage.setItem(KEPT, JSON.stringify(this.#values));
+  }
+
+  /** Shows the sheet, with the field to begin at and why; `onSave` is called if it is left with Save. */
+  open({ field = "system", reason = "", onSave = () => {} } = {}) {
+    this.#onSave = onSave;
+    byId("settings-reason").textContent = reason;
+    byId("settings-reason").hidden = !reason;
+    this.#fill();
+    this.#sheet.returnValue = "cancel";
+    this.#sheet.showModal();
+    this.#form.elements[field].focus();
+  }
+
+  /** The parameters of a request that these settings ask for. */
+  get parameters() {
+    const { temperature, max_tokens, seed, probabilities, drafting } = this.#values;
+    return {
+      temperature,
+      max_tokens,
+      ...(seed === "" ? {} : { seed }),
+      ...(probabilities ? { logprobs: true } : {}),
+      speculative: { enabled: drafting, trace: true },
+    };
+  }
+
+  #fill() {
+    const { elements } = this.#form;
+    for (const name of ["system", "temperature", "max_tokens", "seed"]) elements[name].value = this.#values[name];
+    elements.probabilities.checked = this.#values.probabilities;
+    elements.key.value = this.key;
+  }
+
+  #close() {
+    if (this.#sheet.returnValue !== "save") return;
+    const { elements } = this.#form;
+    this.set("system", elements.system.value.trim());
+    for (const name of ["temperature", "max_tokens"]) this.set(name, Number(elements[name].value));
+    this.set("seed", elements.seed.value === "" ? "" : Number(elements.seed.value));
+    this.set("probabilities", elements.probabilities.checked);
+    sessionStorage.setItem(SECRET, elements.key.value.trim());
+    elements.key.value = "";
+    this.#onSave();
+  }
+}
+
+function readKept() {
+  try {
+    const kept = Object.entries(JSON.parse(localStorage.getItem(KEPT) ?? "{}"));
+    return Object.fromEntries(kept.filter(([name, value]) => fits(name, value)));
+  } catch {
+    return {};
+  }
+}
+
+function fits(name, value) {
+  return name in DEFAULTS && (typeof value === typeof DEFAULTS[name] || (name === "seed" && Number.isInteger(value)));
+}
