@@ -6,13 +6,14 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 import uvicorn
+from starlette.routing import BaseRoute
 
 from borrador.engine.llm import LLM
 from borrador.engine.scheduler import Scheduler, SchedulerLimits
@@ -59,12 +60,14 @@ class Rig:
 
 
 @contextmanager
-def serve(llm: LLM, config: ServerConfig | None = None, name: str = "tiny") -> Iterator[Rig]:
+def serve(
+    llm: LLM, config: ServerConfig | None = None, name: str = "tiny", routes: Sequence[BaseRoute] = ()
+) -> Iterator[Rig]:
     """A server with this LLM, which is closed with it."""
     config = config or ServerConfig()
     bridge = Bridge(config)
     outcomes: list[Outcome] = []
-    app = create_app(bridge, observer=outcomes.append)
+    app = create_app(bridge, routes=routes, observer=outcomes.append)
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", ws="none"))
     limits = SchedulerLimits(concurrent=config.concurrent, waiting=config.waiting)

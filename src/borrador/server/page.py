@@ -1,7 +1,7 @@
 """The page at `/`: a fixed set of files, read once from the package and served from memory.
 
-No path of a request ever reaches the file system. The files tell nothing about the model or its users, so they may be
-read without an API key; the page asks for one when the API does.
+No path of a request ever reaches the file system. The files tell nothing about the model or its users; the page asks
+for an API key where the API does.
 """
 
 from __future__ import annotations

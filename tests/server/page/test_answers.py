@@ -63,7 +63,7 @@ def test_pointing_at_a_token_tells_both_probabilities_the_drafter_and_the_round(
     ]:
         assert part in told
     here.token(" Tuesday").hover()
-    assert "Instead of ␣Monday" in card(here)
+    assert "Not accepted ␣Monday · ␣to" in card(here)
     here.page.mouse.move(5, 5)
     expect(here.page.locator("#card")).to_be_hidden()
 
@@ -85,7 +85,7 @@ def test_rounds_stand_in_a_strip_that_tells_what_was_proposed_and_accepted(here:
         assert part in told
     marked = here.page.locator(".token.near").all_text_contents()
     assert marked == [" from", " Tuesday"]
-    heights = [float(bar.get_attribute("height") or 0) for bar in columns.nth(2).locator(".accepted, .refused").all()]
+    heights = [float(bar.get_attribute("height") or 0) for bar in columns.nth(2).locator(".accepted, .rest").all()]
     assert heights[1] > heights[0] > 0
 
 

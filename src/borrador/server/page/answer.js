@@ -16,7 +16,11 @@ const ENDS = {
 
 export class Answer {
   trace = new Trace();
-  #body = make("div", "answer-text", { role: "group", tabindex: "0", "aria-label": "Answer; arrow keys walk its tokens" });
+  #body = make("div", "answer-text", {
+    role: "group",
+    tabindex: "0",
+    "aria-label": "Answer; arrow keys walk its tokens",
+  });
   #text = new AnswerText(this.#body);
   #strip = new Strip((round, column) => this.#lookAtRound(round, column));
   #facts = make("p", "facts");
@@ -90,7 +94,7 @@ export class Answer {
     const facts = [
       tokensPerSecond ? make("span", "pace", {}, make("strong", "", {}, speed(tokensPerSecond)), " tok/s") : null,
       tokensPerSecond && plain && this.#drafting ? `${(tokensPerSecond / plain).toFixed(2)}× plain` : null,
-      this.trace.tokens.length ? count(timings?.predicted_n ?? this.trace.tokens.length, "token") : null,
+      this.trace.count ? count(timings?.predicted_n ?? this.trace.count, "token") : null,
       this.trace.rounds.length ? `${this.trace.tokensPerPass.toFixed(1)} per pass` : null,
       this.#acceptance(),
       this.#drafting ? null : "drafting off",

@@ -16,8 +16,8 @@ export function showToken(token, round, span) {
     ["Target", probability(token.logprob == null ? null : Math.exp(token.logprob), "target")],
     ...(token.kind === "draft" ? [["Drafter", probability(token.draft_probability ?? null, "draft")]] : []),
     ...(token.kind === "draft" && token.drafter ? [["Proposed by", token.drafter]] : []),
-    ...(token.kind === "correction" ? [["Instead of", refusedText(round)]] : []),
     ...(round ? [["Round", roundText(round)]] : []),
+    ...(token.kind === "correction" ? refusedRows(round) : []),
   ];
   return show(span, quote(token.text), make("span", token.kind, {}, KINDS[token.kind]), rows);
 }
@@ -26,7 +26,7 @@ export function showToken(token, round, span) {
 export function showRound(round, column) {
   const rows = [
     ["Proposed", proposedText(round)],
-    ...(round.refused?.length ? [["Not accepted", round.refused.map(quote).join(" · ")]] : []),
+    ...refusedRows(round),
     ...(round.proposed && round.drafter ? [["Drafter", round.drafter]] : []),
     ["Drafting", milliseconds(round.draft_ms ?? 0)],
     ["Checking", milliseconds(round.verify_ms ?? 0)],
@@ -68,9 +68,11 @@ function proposedText(round) {
 }
 
 function roundText(round) {
-  return round.proposed ? `${round.number}, ${round.accepted} of ${round.proposed} accepted` : `${round.number}, no draft`;
+  return round.proposed
+    ? `${round.number}, ${round.accepted} of ${round.proposed} accepted`
+    : `${round.number}, no draft`;
 }
 
-function refusedText(round) {
-  return round?.refused?.length ? quote(round.refused[0]) : "not told";
+function refusedRows(round) {
+  return round.refused?.length ? [["Not accepted", round.refused.map(quote).join(" · ")]] : [];
 }

@@ -11,7 +11,8 @@ import { startTheme } from "./theme.js";
 import { count } from "./words.js";
 
 const EXAMPLES = [
-  "Correct the spelling and return the whole text: The museeum is opend from Tuesday to Sunday. Visiters can leave their bags at the entrance. Children do not pay.",
+  "Correct the spelling and return the whole text: The museeum is opend from Tuesday to Sunday. " +
+    "Visiters can leave their bags at the entrance. Children do not pay.",
   "Write a Python function that says whether a number is prime, then the same function with type annotations.",
   "Why is the sky blue?",
 ];
@@ -27,7 +28,8 @@ class Conversation {
 
   start() {
     this.#listen();
-    for (const example of EXAMPLES) byId("examples").append(make("li", "", {}, button(example, () => this.#ask(example), "example")));
+    const examples = EXAMPLES.map((example) => button(example, () => this.#ask(example), "example"));
+    byId("examples").append(...examples.map((example) => make("li", "", {}, example)));
     this.#colour();
     byId("drafting").checked = this.#settings.values.drafting;
     this.#meet();
@@ -99,7 +101,13 @@ class Conversation {
     byId("welcome").hidden = true;
     this.#turns.at(-1)?.answer.settle();
     const place = make("div");
-    const node = make("li", "turn", {}, make("p", "question", {}, make("span", "unseen", {}, "You: "), question), place);
+    const node = make(
+      "li",
+      "turn",
+      {},
+      make("p", "question", {}, make("span", "unseen", {}, "You: "), question),
+      place,
+    );
     byId("turns").append(node);
     this.#turns.push({ question, answer: null, place });
     this.#answer(this.#turns.at(-1));
@@ -165,7 +173,7 @@ class Conversation {
     const failed = problem && !stopped;
     turn.answer.end(failed ? [] : [button("Regenerate", () => this.#again(turn), "quiet latest")], { stopped });
     if (failed) this.#explain(turn, problem);
-    this.#announcer.end(stopped ? "Stopped." : failed ? "" : `Done, ${count(turn.answer.trace.tokens.length, "token")}.`);
+    this.#announcer.end(stopped ? "Stopped." : failed ? "" : `Done, ${count(turn.answer.trace.count, "token")}.`);
     this.#speeds.start();
     this.#follow();
   }

@@ -1,5 +1,5 @@
 // The rounds of an answer as a strip of columns. Above the line stands what was proposed: filled what was accepted,
-// hollow what was not. Below the line stands the token that the target wrote itself.
+// hollow the rest. Below the line stands the token that the target wrote itself.
 
 import { draw, make } from "./dom.js";
 import { count } from "./words.js";
@@ -10,6 +10,7 @@ const PER_TOKEN = 6;
 const MOST_ABOVE = 48;
 const BELOW = 9;
 const LEAST_SCALE = 3;
+const EXPLANATION = "accepted filled, the rest of the draft hollow, below the line what the target wrote itself";
 const STEPS = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10 };
 
 export class Strip {
@@ -84,7 +85,7 @@ export class Strip {
     this.#line.setAttribute("x2", String(width));
     this.#track.setAttribute("aria-valuemin", "1");
     this.#track.setAttribute("aria-valuemax", String(this.#rounds.length));
-    this.#key.textContent = `${count(this.#rounds.length, "round")}: accepted filled, refused hollow, below the line what the target wrote itself`;
+    this.#key.textContent = `${count(this.#rounds.length, "round")}: ${EXPLANATION}`;
     this.#describe();
   }
 
@@ -105,7 +106,7 @@ export class Strip {
     const column = draw("g", { class: "column" });
     column.append(draw("rect", { class: "reach", x: x - 1, y: 0, width: STEP, height: this.#above + BELOW }));
     if (accepted) column.append(this.#bar("accepted", x, WIDTH, 0, accepted));
-    if (proposed > accepted) column.append(this.#bar("refused", x + 0.5, WIDTH - 1, accepted + 0.5, proposed - 0.5));
+    if (proposed > accepted) column.append(this.#bar("rest", x + 0.5, WIDTH - 1, accepted + 0.5, proposed - 0.5));
     if (own) column.append(this.#bar(`own ${own}`, x, WIDTH, -BELOW, -3));
     this.#columns.push(column);
     this.#svg.append(column);
@@ -140,7 +141,9 @@ export class Strip {
 /** A round in words. */
 export function summarise(round) {
   const own = { correction: "one corrected", bonus: "a bonus token" }[ownKind(round)];
-  const drafted = round.proposed ? `${count(round.proposed, "token")} proposed, ${round.accepted} accepted` : "no draft";
+  const drafted = round.proposed
+    ? `${count(round.proposed, "token")} proposed, ${round.accepted} accepted`
+    : "no draft";
   return `Round ${round.number}: ${[drafted, own].filter(Boolean).join(", ")}`;
 }
 

@@ -50,7 +50,15 @@ export class AnswerText {
   #endLine() {
     const line = this.#line;
     this.#line = [];
-    if (!FENCE.test(line.map((span) => span.textContent).join("").trimEnd())) return;
+    if (
+      !FENCE.test(
+        line
+          .map((span) => span.textContent)
+          .join("")
+          .trimEnd(),
+      )
+    )
+      return;
     for (const span of line) span.classList.add("fence");
     if (!this.#inCode) this.#openBlock(true).append(...line);
     else this.#openBlock(false);

@@ -9,6 +9,7 @@ export class Trace {
   #firstAt = 0;
   #lastAt = 0;
   #inFirstChunk = 0;
+  #textOnly = 0;
 
   /** Takes what a chunk says; gives the tokens that are `fresh`, and those whose kind is `revised` by it. */
   take(chunk, now) {
@@ -18,6 +19,11 @@ export class Trace {
     const fresh = this.tokens.slice(known);
     if (fresh.length) this.#clock(fresh.length, now);
     return { fresh, revised: revised.filter((token) => token.index < known) };
+  }
+
+  /** How many tokens there are; the last text of an answer may come without one. */
+  get count() {
+    return this.tokens.length - this.#textOnly;
   }
 
   get text() {
@@ -32,11 +38,11 @@ export class Trace {
   /** Tokens per second since the first ones came; 0 until there are more. */
   get speed() {
     const seconds = (this.#lastAt - this.#firstAt) / 1000;
-    return seconds > 0 ? (this.tokens.length - this.#inFirstChunk) / seconds : 0;
+    return seconds > 0 ? (this.count - this.#inFirstChunk) / seconds : 0;
   }
 
   get tokensPerPass() {
-    return this.rounds.length ? this.tokens.length / this.rounds.length : 0;
+    return this.rounds.length ? this.count / this.rounds.length : 0;
   }
 
   /** Accepted / tested; null where nothing was drafted. A chain is tested up to and including its first miss. */
@@ -55,6 +61,7 @@ export class Trace {
   #addToken(token) {
     const kind = token.origin === "target" ? "plain" : token.origin;
     this.tokens.push({ ...token, kind, index: this.tokens.length });
+    this.#textOnly += Number(token.token_id === null);
   }
 
   /** A round comes with its last token; gives those of its tokens that turn out to be corrections. */
