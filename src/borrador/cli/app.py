@@ -9,6 +9,7 @@ import typer
 
 from borrador import __version__
 from borrador.cli.bench import bench
+from borrador.cli.chat import chat
 from borrador.cli.history import history
 from borrador.cli.models import list_models, pull, show
 from borrador.cli.plan import plan
@@ -32,6 +33,7 @@ app = typer.Typer(
     },
 )
 app.command("run")(run)
+app.command("chat")(chat)
 app.command("pull")(pull)
 app.command("list")(list_models)
 app.command("show")(show)

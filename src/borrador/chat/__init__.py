@@ -1,0 +1,1 @@
+"""A conversation in a terminal, with the engine or with a server."""
