@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.cli.scripted_llm import ScriptedLLM
 
-from borrador.cli import bench, entry, run
+from borrador.cli import bench, chat, entry, run
 
 ROOT = Path(__file__).parents[2]
 
@@ -43,9 +43,9 @@ def borrador(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 
 @pytest.fixture
 def scripted(monkeypatch: pytest.MonkeyPatch) -> ScriptedLLM:
-    """The model behind `run` and `bench` in this test."""
+    """The model behind `run`, `bench` and `chat` in this test."""
     llm = ScriptedLLM()
-    for module in (run, bench):
+    for module in (run, bench, chat):
         monkeypatch.setattr(module, "open_llm", lambda *_, **__: llm)
         monkeypatch.setattr(module, "follow_plan", lambda _model, config, **__: config)
     return llm

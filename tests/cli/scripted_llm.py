@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.verify.scripted import EXTENT, make_parts
 
-from borrador.cli import bench, entry, run, verify
+from borrador.cli import bench, chat, entry, run, verify
 from borrador.types import (
     Completion,
     Draft,
@@ -104,6 +104,7 @@ class ScriptedLLM:
         self.speculative_rounds: Sequence[RoundRecord] | None = None
         self.prompts: list[Any] = []
         self.params: list[SamplingParams] = []
+        self.drafting: list[tuple[bool, int | None]] = []
         self.closed = False
 
     def __enter__(self) -> ScriptedLLM:
@@ -125,10 +126,17 @@ class ScriptedLLM:
         return PIECES[token_id]
 
     def stream(
-        self, prompt: Any, params: SamplingParams, *, speculate: bool = True, explain: bool = False
+        self,
+        prompt: Any,
+        params: SamplingParams,
+        *,
+        speculate: bool = True,
+        draft_tokens: int | None = None,
+        explain: bool = False,
     ) -> ScriptedStream:
         self.prompts.append(prompt)
         self.params.append(params)
+        self.drafting.append((speculate, draft_tokens))
         if self.error is not None:
             raise self.error
         other = self.speculative_rounds if speculate else None
@@ -164,7 +172,7 @@ def _events(rounds: Sequence[RoundRecord], logprobs: bool) -> Iterator[Generatio
 def main(words: Sequence[str]) -> int:
     slow = words[:1] == ["--slow"]
     llm = ScriptedLLM(ROUNDS * 1000, pause_s=0.005) if slow else ScriptedLLM()
-    for module in (run, bench):
+    for module in (run, bench, chat):
         vars(module).update(open_llm=lambda *_, **__: llm, follow_plan=lambda _model, config, **__: config)
     vars(verify).update(find_parts=lambda *_, **__: lambda _threads: make_parts(), QUICK=EXTENT)
     return entry.main(words[1:] if slow else words)

@@ -20,6 +20,11 @@ OPTIONS = {
     | {"--min-tokens", "--ignore-eos", "--logprobs"}
     | {"--seed", "--n", "--acceptance", "--lenience", "--stop", "--json-schema", "--regex", "--grammar"}
     | {"--json", "-q", "--quiet", "--trace", "--explain", "--history"},
+    ("chat",): ENGINE_OPTIONS
+    | {"--url", "--api-key", "--model-name", "--history", "-n", "--max-tokens", "-s", "--system", "--temperature"}
+    | {"--temp", "--top-k", "--top-p", "--min-p", "--typical-p", "--repetition-penalty", "--repeat-penalty"}
+    | {"--presence-penalty", "--frequency-penalty", "--penalty-window", "--repeat-last-n", "--seed", "--acceptance"}
+    | {"--stop", "--input-history", "--no-input-history", "-q", "--quiet"},
     ("history",): set(),
     ("history", "list"): {"--json"},
     ("history", "clear"): set(),
@@ -34,7 +39,7 @@ OPTIONS = {
     ("plan",): {"-m", "--model", "-d", "--draft", "--prompts", "--per-task", "-n", "--max-tokens", "--threads"}
     | {"--context", "--save", "--no-save", "--json", "-q", "--quiet"},
 }
-COMMANDS = ["run", "pull", "list", "show", "rows", "bench", "plan", "verify", "history"]
+COMMANDS = ["run", "chat", "pull", "list", "show", "rows", "bench", "plan", "verify", "history"]
 
 
 @pytest.mark.parametrize("words", OPTIONS)

@@ -108,7 +108,8 @@ def _color(chat: Chat, word: str) -> None:
     if word == "on" and not chat.backend.tells_origins:
         raise UsageError("this server does not tell where tokens come from", "Colours work with a server of borrador.")
     chat.screen.coloured = word == "on"
-    chat.screen.note(f"tokens that were drafted are {'green and underlined' if word == 'on' else 'shown like others'}")
+    how = "underlined, and green where there is colour" if word == "on" else "shown like others"
+    chat.screen.note(f"accepted tokens of drafts are {how}")
 
 
 def _save(chat: Chat, name: str) -> None:
