@@ -35,7 +35,8 @@ OPTIONS = {
     ("verify",): {"-m", "--model", "-d", "--draft", "--prompts", "--quick", "--threads", "--break-residual"}
     | {"--json", "-q", "--quiet"},
     ("bench",): ENGINE_OPTIONS
-    | {"--history", "--prompts", "--per-task", "-n", "--max-tokens", "--json", "-q", "--quiet"},
+    | {"--history", "--prompts", "--per-task", "-n", "--max-tokens", "--json", "-q", "--quiet"}
+    | {"--url", "--api-key", "--model-name", "--concurrency", "--requests"},
     ("plan",): {"-m", "--model", "-d", "--draft", "--prompts", "--per-task", "-n", "--max-tokens", "--threads"}
     | {"--context", "--save", "--no-save", "--json", "-q", "--quiet"},
 }

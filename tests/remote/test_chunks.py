@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from borrador.errors import BorradorError
-from borrador.remote.chunks import Chunk, ChunkReader, number
+from borrador.remote.chunks import Chunk, ChunkReader, number, split_lines
 from borrador.remote.refusal import RefusedError
 from borrador.types import Origin
 
@@ -81,3 +81,10 @@ def test_reasoning_is_not_the_answer() -> None:
 @pytest.mark.parametrize(("value", "figure"), [(3, 3.0), (0.5, 0.5), (True, None), ("3", None), (None, None)])
 def test_figures_are_numbers(value: object, figure: float | None) -> None:
     assert number({"n": value}, "n") == figure
+
+
+def test_lines_are_cut_at_line_feeds_alone_and_put_together_across_blocks() -> None:
+    whole = "data: a\u2028\x85\x0bé\r\n\ndata: b".encode()
+    for size in (1, 2, 3, len(whole)):
+        blocks = (whole[start : start + size] for start in range(0, len(whole), size))
+        assert list(split_lines(blocks)) == ["data: a\u2028\x85\x0bé\r", "", "data: b"]

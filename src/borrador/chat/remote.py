@@ -12,7 +12,7 @@ from borrador.chat.settings import Settings
 from borrador.chat.tally import Tally
 from borrador.errors import UsageError
 from borrador.remote.address import Address
-from borrador.remote.chunks import Chunk, ChunkReader, number
+from borrador.remote.chunks import Chunk, ChunkReader, number, split_lines
 from borrador.remote.connection import describe_failure
 from borrador.remote.discovery import SpeculativeField, probe_speculation
 from borrador.remote.refusal import RefusedError, refusal
@@ -162,7 +162,7 @@ class ServerReply:
         import httpx
 
         try:
-            yield from self._response.iter_lines()
+            yield from split_lines(self._response.iter_bytes())
         except httpx.HTTPError as error:
             raise describe_failure(self._address, error) from error
 

@@ -1,4 +1,4 @@
-"""`borrador bench`: plain against speculative decoding on the same prompts."""
+"""`borrador bench`: plain against speculative decoding on the same prompts, here or on a server under load."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from borrador.bench.prompts import DEFAULT_PROMPTS, BenchPrompt, load_prompts, r
 from borrador.bench.report import Report, Speed, describe_divergence, summarise
 from borrador.bench.runner import Decoder, Pair, run_pairs
 from borrador.cli import options as opt
+from borrador.cli import url_options as url_opt
 from borrador.cli.output import error_console, make_table, print_json, print_table, standard_output
 from borrador.cli.prompt import as_messages
 from borrador.cli.run import follow_plan, open_llm
@@ -23,9 +24,40 @@ if TYPE_CHECKING:
     from borrador.engine.llm import LLM
 
 
+_WITH_URL = {"prompts", "per_task", "max_tokens", "json", "quiet"}
+_CLIENTS = "1,2,4,8,16,32,64"
+
+
+def _parse_numbers(text: str) -> str:
+    """Whole numbers between commas, each of them once."""
+    return ",".join(dict.fromkeys(str(opt.parse_integer(part)) for part in text.split(",")))
+
+
 def bench(
+    command: typer.Context,
     model: opt.ModelOption = opt.MODEL,
     draft: opt.PlannedDraftOption = None,
+    url: url_opt.UrlOption = None,
+    api_key: url_opt.ApiKeyOption = None,
+    model_name: url_opt.ModelNameOption = None,
+    concurrency: Annotated[
+        str,
+        typer.Option(
+            "--concurrency",
+            metavar="N,N,...",
+            parser=_parse_numbers,
+            help="With --url: clients at a time, one after another.",
+        ),
+    ] = _CLIENTS,
+    requests: Annotated[
+        int | None,
+        typer.Option(
+            "--requests",
+            metavar="N",
+            parser=opt.parse_count,
+            help="With --url: requests of each level.  [default: twice the clients, at least 8]",
+        ),
+    ] = None,
     prompts: Annotated[
         Path | None,
         typer.Option("--prompts", metavar="FILE", help="JSON Lines with id, task, turns.  [default: a set of our own]"),
@@ -46,10 +78,25 @@ def bench(
 ) -> None:
     """Compare plain and speculative decoding, in speed and answers.
 
-    Every prompt is decoded greedily in both ways, one after the other.
+    Every prompt is decoded greedily in both ways, one after the other. With --url it is a load test: more and more
+    clients ask a server, with drafts and without where it can be told.
 
-    Ends with exit code 5 if speculation changed any answer.
+    Ends with exit code 5 if speculation changed any answer, and 1 if requests failed.
     """
+    url_opt.require_agreement(command, url, _WITH_URL, ("concurrency", "requests"))
+    if url is not None:
+        _bench_server(
+            url,
+            api_key,
+            model_name,
+            tuple(map(int, concurrency.split(","))),
+            requests,
+            max_tokens,
+            load_prompts(prompts or DEFAULT_PROMPTS, per_task),
+            json=json,
+            quiet=quiet,
+        )
+        return
     params = SamplingParams(max_tokens=max_tokens)
     if max_tokens < 2:
         raise UsageError(
@@ -71,6 +118,27 @@ def bench(
     output.flush()
     if (difference := describe_divergence(pairs)) is not None:
         raise VerificationError(difference, "This is a bug in borrador; please report it with the prompt.")
+
+
+def _bench_server(
+    url: str,
+    api_key: str | None,
+    model_name: str | None,
+    clients: tuple[int, ...],
+    requests: int | None,
+    max_tokens: int,
+    prompts: Sequence[BenchPrompt],
+    *,
+    json: bool,
+    quiet: bool,
+) -> None:
+    from borrador.bench.load import LoadPlan
+    from borrador.cli.load import bench_server
+    from borrador.remote.address import Address
+
+    plan = LoadPlan(clients=clients, requests=requests, max_tokens=SamplingParams(max_tokens=max_tokens).max_tokens)
+    standard_output()
+    bench_server(Address.parse(url, api_key), model_name, plan, prompts, json=json, quiet=quiet)
 
 
 def _run(llm: LLM, prompts: Sequence[BenchPrompt], params: SamplingParams, *, quiet: bool) -> Iterator[Pair]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -85,6 +85,15 @@ class ChunkReader:
         """Raise BorradorError where the stream is over and the answer is not."""
         if not self.ended:
             raise BorradorError("the server broke the answer off: its stream ended early", "Look at the server's log.")
+
+
+def split_lines(blocks: Iterable[bytes]) -> Iterator[str]:
+    """The lines of a stream of events: unlike in text in general, only line feeds end them."""
+    rest = b""
+    for block in blocks:
+        *lines, rest = (rest + block).split(b"\n")
+        yield from (line.decode("utf-8", "replace") for line in lines)
+    yield rest.decode("utf-8", "replace")
 
 
 def number(figures: Mapping[str, Any], name: str) -> float | None:
