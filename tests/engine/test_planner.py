@@ -8,6 +8,7 @@ import pytest
 from tests.scripted import OracleDrafter
 
 from borrador.draft.protocol import Price
+from borrador.draft.steps import alone
 from borrador.engine.candidates import Load
 from borrador.engine.controller import FixedLength, RequestPlan
 from borrador.engine.planner import Planner
@@ -39,7 +40,7 @@ def play(planner: Planner, oracle: PricedDrafter, rounds: int) -> None:
     plan = planner.open()
     for length in range(1, rounds + 1):
         context = range(length)
-        candidates = plan.gather(Desk({oracle.name: oracle}, context, 1000), 8, Load())
+        candidates = alone(plan.gather(Desk({oracle.name: oracle}, context, 1000), 8, Load()))
         draft = candidates.take([])
         plan.learn(draft, Verdict((), length % 7, False, 0), (length % 7,))
 
@@ -58,7 +59,7 @@ def test_a_request_may_have_a_number_of_its_own() -> None:
     assert isinstance(planner.open(), RequestPlan)
     desk = Desk({oracle.name: oracle}, range(5), 1000)
     for count in (0, 2, 5):
-        whole = planner.open(count).gather(desk, 8, Load()).whole
+        whole = alone(planner.open(count).gather(desk, 8, Load())).whole
         assert whole is not None
         assert len(whole.tokens) == count
 

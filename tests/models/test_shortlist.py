@@ -116,7 +116,7 @@ def test_sequences_of_one_pass_have_their_own_lists(model: NativeModel) -> None:
         sequence = start(model)
         sequence.narrow(of_one)
         batch.append((sequence, Rows.chain(TOKENS[10 + index : 13 + 2 * index], logits_from=index)))
-    expected = [[np.array(sequence.forward(rows))] for sequence, rows in batch]
+    expected: list[list[NDArray[np.generic]]] = [[np.array(sequence.forward(rows))] for sequence, rows in batch]
     for (sequence, rows), found in zip(batch, expected, strict=True):
         sequence.rewind(10)
         best = sequence.best(rows, 5, normalised=True)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from borrador.draft.model import ModelDrafter, ModelDraftSession
 from borrador.draft.protocol import CERTAIN, GoOn, Price, always, believed
+from borrador.draft.steps import Steps, alone
 from borrador.draft.transcript import Transcript, continue_with, counterpart
 from borrador.sampling.shaping import Shaper
 from borrador.text.tokenizer import Tokenizer
@@ -61,9 +62,12 @@ class CrossSession:
         self._transcript = Transcript(drafter.target, drafter.own)
 
     def propose(self, context: Sequence[int], budget: int, go_on: GoOn = always) -> Draft:
+        return alone(self.steps(context, budget, go_on))
+
+    def steps(self, context: Sequence[int], budget: int, go_on: GoOn = always) -> Steps[Draft]:
         text = self._follow(context)
         ratio = max(1.0, len(text) / max(1, len(context)))
-        written = self._session.propose(text, math.ceil(budget * ratio), go_on) if budget > 0 else Draft()
+        written = (yield from self._session.steps(text, math.ceil(budget * ratio), go_on)) if budget > 0 else Draft()
         pieces, end = self._pieces(written)
         tokens, beliefs = self._translate(context, pieces, complete=end is not None)
         if end is not None and (tokens or not (pieces or self._transcript.pending)):

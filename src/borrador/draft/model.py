@@ -12,9 +12,11 @@ from borrador.draft.few_rows import FEW_ROWS, FewRows
 from borrador.draft.growing import Alternative, GrowingDraft, room_for_laws
 from borrador.draft.protocol import GoOn, Hint, Price, always, believed
 from borrador.draft.shortlist import Shortlist
+from borrador.draft.steps import DraftPass, Steps, alone
 from borrador.errors import UsageError
+from borrador.models.passes import Evidence
 from borrador.models.prefix import CachedSequence, common_prefix, prefill
-from borrador.models.target import BestTokens, Model, Rows, Target
+from borrador.models.target import BestTokens, Model, Rows, Target, Wanted
 from borrador.sampling.noise import FreshNoise, Noise
 from borrador.sampling.shaping import History, Shaper, first_of, probability_of_first
 from borrador.types import Draft, Float32Array
@@ -131,6 +133,9 @@ class ModelDraftSession:
         self._hints = hints
 
     def propose(self, context: Sequence[int], budget: int, go_on: GoOn = always) -> Draft:
+        return alone(self.steps(context, budget, go_on))
+
+    def steps(self, context: Sequence[int], budget: int, go_on: GoOn = always) -> Steps[Draft]:
         budget = min(budget, self._target.context_length - len(context) + 1)
         if budget < 1 or not context or not self._knows(context):
             return Draft(drafter=self._drafter.name)
@@ -141,7 +146,7 @@ class ModelDraftSession:
         unread = self._catch_up(context)
         draft = GrowingDraft(context, budget, go_on, self._ends, None if self._shaper.chooses else self._laws)
         while not draft.ended:
-            unread = self._step(draft, unread, self._hint(draft))
+            unread = yield from self._step(draft, unread, self._hint(draft))
         return draft.finish(self._drafter.name)
 
     def recheck(self, kept: int) -> None:
@@ -189,17 +194,18 @@ class ModelDraftSession:
         unknown = (index for index, token in enumerate(guess) if not 0 <= token < self._target.vocabulary_size)
         return guess[: next(unknown, len(guess))]
 
-    def _step(self, draft: GrowingDraft, unread: Sequence[int], hint: Sequence[int]) -> list[int]:
+    def _step(self, draft: GrowingDraft, unread: Sequence[int], hint: Sequence[int]) -> Steps[list[int]]:
         """Evaluate unread tokens, which end the draft's history, and a hint; add the tokens that this tells.
 
         Returns:
             The tokens that are unread now; nothing where the draft has ended.
         """
         first, hint = hint[:1], hint[: self._drafter.few_rows.hint_length(len(unread), self._trust)]
-        start = time.perf_counter()
-        choose = self._evaluate(unread, hint)
-        if draft.tokens:  # the first pass finds the processor's caches full of the target's weights
-            self._drafter.few_rows.observe(len(unread) + len(hint), time.perf_counter() - start)
+        passed = yield self._pass(unread, hint)
+        choose = self._chooser(passed.evidence)
+        if draft.tokens and passed.company == 1:
+            # The first pass finds the processor's caches full of the target's weights.
+            self._drafter.few_rows.observe(len(unread) + len(hint), passed.seconds)
         held, left = 0, list[int]()
         try:
             for row in range(len(hint) + 1):
@@ -219,20 +225,21 @@ class ModelDraftSession:
         self._target.commit(range(len(unread) + held))
         return left
 
-    def _evaluate(self, unread: Sequence[int], hint: Sequence[int]) -> Choose:
-        """A pass over unread tokens and a hint: what to choose after the last of the former, and after each of the
-        latter."""
+    def _pass(self, unread: Sequence[int], hint: Sequence[int]) -> DraftPass:
+        """A pass over unread tokens and a hint."""
         rows = Rows.chain((*unread, *hint), logits_from=len(unread) - 1)
-        within = self._drafter.vocabulary_size
-        if self._shaper.takes_best:
-            best = self._target.best(rows, 1 + self._drafter.alternatives, within=within, normalised=True)
+        best = Wanted(1 + self._drafter.alternatives, normalised=True) if self._shaper.takes_best else Wanted()
+        return DraftPass(self._drafter.model, self._target, rows, best, self._drafter.vocabulary_size)
+
+    def _chooser(self, evidence: Evidence) -> Choose:
+        """What to choose after the last of the unread tokens, and after each of the hint."""
+        if isinstance(evidence, BestTokens):
             return lambda row, _draft: (
-                first_of(best, row),
-                believed(probability_of_first(best, row)),
-                _second_of(best, row) if self._drafter.alternatives else None,
+                first_of(evidence, row),
+                believed(probability_of_first(evidence, row)),
+                _second_of(evidence, row) if self._drafter.alternatives else None,
             )
-        logits = self._target.forward(rows)
-        return lambda row, draft: (*self._choose(logits[row, :within], draft.history, draft.law_out), None)
+        return lambda row, draft: (*self._choose(evidence[row], draft.history, draft.law_out), None)
 
     def _choose(self, logits: Float32Array, history: History, law_out: Float32Array | None) -> tuple[int, float]:
         """A token to follow, and its probability by the draft model."""

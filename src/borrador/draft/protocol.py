@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from borrador.draft.steps import Steps
 from borrador.models.target import BestTokens
 from borrador.sampling.shaping import Shaper
 from borrador.types import Draft
@@ -63,6 +64,15 @@ class DraftSession(Protocol):
 
     def close(self) -> None:
         """Free what belongs to this request."""
+        ...
+
+
+@runtime_checkable
+class SteppedSession(DraftSession, Protocol):
+    """A draft session whose model several requests can share a pass of."""
+
+    def steps(self, context: Sequence[int], budget: int, go_on: GoOn = always) -> Steps[Draft]:
+        """What `propose` does, in steps; see `borrador.draft.steps`."""
         ...
 
 

@@ -24,11 +24,14 @@ class Load(NamedTuple):
         rows: rows of all requests: their last tokens, and what else of them is pending.
         requests: how many of them write a token.
         context: tokens before a row, on average over these requests.
+        value: of a token of the request that drafts, against an average one: in passes that several share, some
+            requests' tokens save less time than others'.
     """
 
     rows: int = 1
     requests: int = 1
     context: float = 0.0
+    value: float = 1.0
 
 
 ALONE = Load()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from borrador.draft.protocol import Price
+from borrador.draft.steps import Clock, Steps, WorkClock, alone
 from borrador.engine.candidates import (
     ALONE,
     LONGEST_DRAFT,
@@ -24,8 +25,6 @@ from borrador.engine.drafting import LONG_RUN, LONG_RUN_WEIGHT, Knowledge, Outlo
 from borrador.engine.estimates import Jury, Yield
 from borrador.engine.proposer import Desk
 from borrador.types import Consideration, Draft, Reason, Verdict
-
-Clock = Callable[[], float]
 
 _MARGIN = 1.02  # a draft must promise more than this much speed, or timing noise decides
 _TRIAL_TOKENS = 2
@@ -88,6 +87,7 @@ class _Round:
         free_speed: the speed expected without a draft that costs time.
         paid: the drafter whose draft was paid for; None where none was.
         spent_s: what its tokens cost, without the reading of the context.
+        company: how many requests shared that.
         trial: it was asked although it is not expected to pay.
         rested: why others were not asked.
         asked_s: seconds that asking the drafters took whose tokens cost nothing.
@@ -100,6 +100,7 @@ class _Round:
     free_speed: float = 1.0
     paid: str | None = None
     spent_s: float = 0.0
+    company: float = 1.0
     trial: bool = False
     rested: dict[str, str] = field(default_factory=dict)
     asked_s: dict[str, float] = field(default_factory=dict)
@@ -120,7 +121,7 @@ class RequestPlan:
     def __init__(self, pass_s: PassCost, known: Mapping[str, Knowledge], jury: Jury, clock: Clock) -> None:
         self._pass_s = pass_s
         self._jury = jury
-        self._clock = clock
+        self.clock = WorkClock(clock)
         self._drafters = {
             name: Outlook(knowledge, knowledge.average.copy(_REQUEST_WEIGHT, _REQUEST))
             for name, knowledge in known.items()
@@ -136,9 +137,9 @@ class RequestPlan:
     def draft(self, desk: Desk, limit: int) -> Draft:
         """The draft for a request that has the pass to itself."""
         load = desk.load
-        return choose([self.gather(desk, limit, load)], behind(self._pass_s, load), load)[0]
+        return choose([alone(self.gather(desk, limit, load))], behind(self._pass_s, load), load)[0]
 
-    def gather(self, desk: Desk, limit: int, load: Load) -> Candidates:
+    def gather(self, desk: Desk, limit: int, load: Load) -> Steps[Candidates]:
         """What is proposed to this request, for a pass with this load before any draft.
 
         Args:
@@ -155,14 +156,16 @@ class RequestPlan:
         asked = [name for name in self._drafters if name not in costly and self._drafters[name].pace.asks()]
         if not asked and not costly:
             return NOTHING
-        free = [self._ask(desk, name, limit) for name in asked]
+        free: list[Proposal] = []
+        for name in asked:
+            free += ((yield from self._ask(desk, name, limit)),)
         candidates = self._round.tree = Candidates.merge(free, judge=self._jury)
         if costly:
             self._round.free_speed = max(self._speed(candidates), 1.0)
             costly.sort(key=lambda name: -self._expected(self._drafters[name]))
         for name in costly:
             if self._deserves(name, desk.unread(name), remaining):
-                return self._pay(desk, name, limit, free)
+                return (yield from self._pay(desk, name, limit, free))
         return candidates
 
     def explain(self, draft: Draft) -> Reason:
@@ -225,15 +228,15 @@ class RequestPlan:
 
     def _learn_paid(self, outlook: Outlook, accepted: int, rows: int) -> None:
         spent_s = self._round.spent_s
-        outlook.learn_round(accepted, rows, spent_s)
+        outlook.learn_round(accepted, rows, spent_s * self._round.company)
         gained = self._round.shared.gained(accepted, rows, spent_s, self._round.free_speed)
         outlook.known.allowance.settle(gained, trial=self._round.trial)
 
-    def _ask(self, desk: Desk, name: str, limit: int) -> Proposal:
+    def _ask(self, desk: Desk, name: str, limit: int) -> Steps[Proposal]:
         """The proposal of a drafter whose tokens cost nothing."""
-        outlook, start = self._drafters[name], self._clock()
-        draft = self._round.drafts[name] = desk.ask(name, limit)
-        seconds = self._round.asked_s[name] = self._clock() - start
+        outlook, start = self._drafters[name], self.clock()
+        draft = self._round.drafts[name] = yield from desk.ask(name, limit)
+        seconds = self._round.asked_s[name] = self.clock() - start
         costs = outlook.known.costs
         costs.observe_call(seconds, len(draft.tokens), _FREE_CALL * self._round.shared.plain_s)
         if costs.token_s > _FREE * self._round.shared.plain_s:  # it costs time after all
@@ -245,11 +248,12 @@ class RequestPlan:
     def _speed(self, candidates: Candidates) -> float:
         """The speed expected of the best choice among these, as a multiple of plain decoding's."""
         shared = self._round.shared
-        (chosen,) = best_rows([candidates.survival], shared.pass_s, shared.load, candidates.spent_s)
+        worth = [shared.load.value * survival for survival in candidates.survival]
+        (chosen,) = best_rows([worth], shared.pass_s, shared.load, candidates.spent_s)
         return shared.speed(sum(candidates.survival[index] for index in chosen), len(chosen), candidates.spent_s)
 
     def _expected(self, outlook: Outlook) -> float:
-        return self._round.shared.expected(outlook.average)
+        return self._round.shared.expected(outlook.average, outlook.known.company(self._round.load))
 
     def _deserves(self, name: str, unread: int, remaining: float) -> bool:
         """Whether to pay this drafter, beside what can be had without it."""
@@ -268,7 +272,8 @@ class RequestPlan:
         """Whether to pay a drafter that is not expected to pay, to see if that has changed."""
         outlook, shared, speed = self._drafters[name], self._round.shared, self._round.free_speed
         costs, allowance = outlook.known.costs, outlook.known.allowance
-        trial_s = _TRIAL_TOKENS * costs.token_s + shared.seconds(_TRIAL_TOKENS)
+        company = outlook.known.company(shared.load)
+        trial_s = _TRIAL_TOKENS * costs.token_s / company + shared.seconds(_TRIAL_TOKENS)
         loss = speed * trial_s * shared.rate - shared.load.requests
         untried = not outlook.known.tried and reading <= _CHEAP_READING  # costs measured at load may be wrong
         if (untried and speed <= _MARGIN) or allowance.covers(reading + loss):
@@ -278,13 +283,17 @@ class RequestPlan:
         self._round.rested[name] = f"{speed:.2f}x without it" if speed > _MARGIN else "rests"
         return False
 
-    def _pay(self, desk: Desk, name: str, limit: int, free: Sequence[Proposal]) -> Candidates:
+    def _pay(self, desk: Desk, name: str, limit: int, free: Sequence[Proposal]) -> Steps[Candidates]:
         """What there is to verify once a drafter has spent time on it."""
         outlook, unread, trial = self._drafters[name], desk.unread(name), self._round.trial
         brief = trial and self._expected(outlook) <= _MARGIN
-        pursuit = Pursuit(outlook, self._round.shared, self._round.free_speed, self._clock, endless=brief)
-        draft = desk.ask(name, min(limit, _TRIAL_TOKENS) if brief else limit, pursuit)
-        spent_s = pursuit.finish(draft.depth, unread)
+        charged, unshared = self.clock(), self.clock.unshared()
+        pursuit = Pursuit(outlook, self._round.shared, self._round.free_speed, self.clock.unshared, endless=brief)
+        draft = yield from desk.ask(name, min(limit, _TRIAL_TOKENS) if brief else limit, pursuit)
+        unshared, charged = self.clock.unshared() - unshared, self.clock() - charged
+        company = self._round.company = unshared / charged if charged > 0.0 else 1.0
+        outlook.known.learn_company(company, self._round.load)
+        spent_s = pursuit.finish(draft.depth, unread) / company
         outlook.known.tried = True
         self._round.paid, self._round.spent_s = name, spent_s
         self._round.drafts[name] = draft
@@ -306,15 +315,29 @@ class FixedLength:
     """
 
     def __init__(self, drafters: Sequence[str], draft_tokens: int) -> None:
+        self.clock = WorkClock()
         self._drafters = tuple(drafters)
         self._draft_tokens = draft_tokens
 
     def draft(self, desk: Desk, limit: int) -> Draft:
         """The draft for a request that has the pass to itself."""
+        return alone(self._draft(desk, limit))
+
+    def gather(self, desk: Desk, limit: int, _load: Load) -> Steps[Candidates]:
+        """What is proposed to this request, to be verified whole."""
+        return Candidates(whole=(yield from self._draft(desk, limit)))
+
+    def explain(self, _draft: Draft) -> None:
+        return None
+
+    def learn(self, draft: Draft, verdict: Verdict, committed: Sequence[int]) -> None:
+        pass
+
+    def _draft(self, desk: Desk, limit: int) -> Steps[Draft]:
         budget = min(self._draft_tokens, limit)
         best, most = Draft(), 0.0
         for name in self._drafters if budget > 0 else ():
-            draft = desk.ask(name, budget)
+            draft = yield from desk.ask(name, budget)
             promised = promised_tokens(draft)
             # Whether drawn tokens are verified must not depend on what was drawn.
             if draft.tokens and (draft.q is not None or promised >= len(draft.tokens) / 2):
@@ -322,16 +345,6 @@ class FixedLength:
             if promised > most:
                 best, most = draft, promised
         return best
-
-    def gather(self, desk: Desk, limit: int, _load: Load) -> Candidates:
-        """What is proposed to this request, to be verified whole."""
-        return Candidates(whole=self.draft(desk, limit))
-
-    def explain(self, _draft: Draft) -> None:
-        return None
-
-    def learn(self, draft: Draft, verdict: Verdict, committed: Sequence[int]) -> None:
-        pass
 
 
 def _expect(pass_s: PassCost, price: Price) -> Knowledge:

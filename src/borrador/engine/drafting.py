@@ -16,6 +16,7 @@ from borrador.types import Draft, Verdict
 
 _TYPICAL_FIRST = 0.8
 _FOLLOW_TYPICAL = 0.02
+_FOLLOW_COMPANY = 0.05
 _IN_STEP = 4  # unread tokens that a step reads at the price of one token
 _MANY_UNREAD = 16
 LONG_RUN, LONG_RUN_WEIGHT = 200.0, 10.0  # rounds that averages remember, and that assumptions count for
@@ -48,15 +49,17 @@ class Pass:
 
     def speed(self, accepted: float, rows: float, spent_s: float) -> float:
         """Speed of a round that accepts so many of the rows drafted, as a multiple of plain decoding's."""
-        return (self.load.requests + accepted) / ((self.seconds(rows) + spent_s) * self.rate)
+        written = self.load.requests + self.load.value * accepted
+        return written / ((self.seconds(rows) + spent_s) * self.rate)
 
     def gained(self, accepted: float, rows: float, spent_s: float, speed: float = 1.0) -> float:
         """Tokens more than rounds of that speed write in the same time."""
-        return self.load.requests + accepted - speed * (self.seconds(rows) + spent_s) * self.rate
+        written = self.load.requests + self.load.value * accepted
+        return written - speed * (self.seconds(rows) + spent_s) * self.rate
 
-    def expected(self, average: Yield) -> float:
-        """The speed of rounds that bring and take this on average."""
-        return self.speed(average.accepted, average.rows, average.spent_s)
+    def expected(self, average: Yield, company: float = 1.0) -> float:
+        """The speed of rounds that bring and take this on average, where so many share what drafting takes."""
+        return self.speed(average.accepted, average.rows, average.spent_s / company)
 
 
 @dataclass(slots=True)
@@ -70,6 +73,7 @@ class Knowledge:
         allowance: for trying it while it does not pay.
         typical: the acceptance of an average token.
         tried: it has drafted at least once.
+        joining: of the requests that share a pass, the part that drafts with it at the same time.
     """
 
     costs: DraftCosts
@@ -78,6 +82,16 @@ class Knowledge:
     allowance: Allowance = field(default_factory=Allowance)
     typical: float = _TYPICAL_FIRST
     tried: bool = False
+    joining: float = 1.0
+
+    def company(self, load: Load) -> float:
+        """How many requests of this load are expected to share its work."""
+        return max(self.joining * load.requests, 1.0)
+
+    def learn_company(self, company: float, load: Load) -> None:
+        """Learn how many did."""
+        if load.requests > 1:
+            self.joining += _FOLLOW_COMPANY * (company / load.requests - self.joining)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -171,7 +185,7 @@ class Pursuit:
         outlook: what is expected of the drafter.
         shared: the pass that verifies the draft.
         speed: that is reached without this draft, as a multiple of plain decoding's.
-        clock: seconds.
+        clock: seconds, as if the request drafted alone.
         endless: always go on.
     """
 
@@ -182,7 +196,8 @@ class Pursuit:
         self._shared = shared
         self._clock = clock
         self._endless = endless
-        self._rate = max(shared.expected(outlook.average), speed, 1.0) * shared.rate
+        self._company = outlook.known.company(shared.load)
+        self._rate = max(shared.expected(outlook.average, self._company), speed, 1.0) * shared.rate
         self._survival = 1.0
         self._times = [clock()]
         self._certain = 0
@@ -194,12 +209,14 @@ class Pursuit:
             self._times.append(self._clock())
         self._survival *= self._outlook.acceptance(confidence)
         drafted = len(self._times) - 1 + self._certain
-        price = self._outlook.known.costs.token_s + self._shared.seconds(drafted + 1) - self._shared.seconds(drafted)
-        expected = self._survival * self._outlook.trust.correct(self._outlook.known.typical)
+        price = self._outlook.known.costs.token_s / self._company
+        price += self._shared.seconds(drafted + 1) - self._shared.seconds(drafted)
+        expected = self._shared.load.value * self._survival * self._outlook.trust.correct(self._outlook.known.typical)
         return self._endless or expected > self._rate * price
 
     def finish(self, tokens: int, unread: int) -> float:
-        """Note what a draft of so many tokens took; the seconds its tokens cost, without the reading.
+        """Note what a draft of so many tokens took; the seconds that its tokens cost a request which drafts alone,
+        without the reading.
 
         Args:
             tokens: how many were proposed, those that were certain included.

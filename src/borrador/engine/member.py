@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from borrador.draft.steps import Steps, WorkClock
 from borrador.engine.candidates import Candidates, Load
 from borrador.engine.pace import Pace
 from borrador.engine.round import Round, Times
@@ -48,7 +48,8 @@ class Member:
         rows: that it has in this step's pass until they are committed; None where it has none.
         speed: tokens that it writes in a step, on average of the last ones.
         token_s: seconds that an accepted token saves in this step.
-        asked_s: seconds that asking its drafters took; None where they were not asked.
+        asked_s: seconds that asking its drafters took, beside what tokens of drafters took that were paid for; None
+            where they were not asked.
         error: why it fails in this step.
     """
 
@@ -124,18 +125,21 @@ class Member:
         self.round.teaches = proposer.is_fixed or (pays and (always or self.pace.asks()))
         return self.round.teaches
 
-    def gather(self, load: Load, weight: float) -> Candidates:
-        """What its drafters propose.
+    @property
+    def clock(self) -> WorkClock:
+        return self.session.state.proposer.clock
 
-        Args:
-            load: of the pass.
-            weight: of a token of this request against an average one; hopes are multiplied by it.
-        """
-        start = time.perf_counter()
-        found: Candidates = self._attempt(lambda: self.round and self.round.gather(load)) or Candidates(whole=Draft())
-        self.asked_s = time.perf_counter() - start
+    def gather(self, load: Load) -> Steps[Candidates]:
+        """What its drafters propose, for a pass with this load, whose `value` is that of this request's tokens."""
+        start, found = self.clock(), Candidates(whole=Draft())
+        if self.round is not None:
+            try:
+                found = yield from self.round.gather(load)
+            except Exception as error:  # noqa: BLE001 - a request fails alone, whatever it is
+                self._fail(error)
+        self.asked_s = max(self.clock() - start - found.spent_s, 0.0)
         if found.tokens:
-            found.survival = [weight * survival for survival in found.survival]
+            found.survival = [load.value * survival for survival in found.survival]
         return found
 
     def place(self, draft: Draft) -> None:
@@ -186,6 +190,9 @@ class Member:
         try:
             return work()
         except Exception as error:  # noqa: BLE001 - a request fails alone, whatever it is
-            self.error = error
-            self.undo()
+            self._fail(error)
             return None
+
+    def _fail(self, error: Exception) -> None:
+        self.error = error
+        self.undo()

@@ -7,7 +7,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Protocol
 
-from borrador.draft.protocol import Drafter, DraftSession, GoOn, Hinting, HintTaker, SuccessorLearner, always
+from borrador.draft.protocol import (
+    Drafter,
+    DraftSession,
+    GoOn,
+    Hinting,
+    HintTaker,
+    SuccessorLearner,
+    always,
+)
+from borrador.draft.steps import Steps, WorkClock, alone
 from borrador.draft.trim import end_draft, trim
 from borrador.engine.candidates import NOTHING, Candidates, Load, PassCost, choose
 from borrador.engine.costs import behind
@@ -43,18 +52,30 @@ class Desk:
         """Tokens of the context that this drafter must read before it can propose."""
         return self.sessions[drafter].unread(self.context)
 
-    def ask(self, drafter: str, budget: int, go_on: GoOn = always) -> Draft:
+    def ask(self, drafter: str, budget: int, go_on: GoOn = always) -> Steps[Draft]:
         """A draft of at most `budget` tokens."""
-        draft = self.sessions[drafter].propose(self.context, budget, go_on)
+        session = self.sessions[drafter]
+        steps = getattr(session, "steps", None)  # of a `SteppedSession`; asking for the protocol takes long
+        if steps is not None:
+            draft: Draft = yield from steps(self.context, budget, go_on)
+        else:
+            draft = session.propose(self.context, budget, go_on)
         unknown = (index for index, token in enumerate(draft.tokens) if not 0 <= token < self.vocabulary_size)
         draft = end_draft(draft.first(min(next(unknown, len(draft.tokens)), budget)), self.end_ids)
         return draft if self.grammar is None else trim(draft, self.context, self.grammar)
 
 
 class DraftPlan(Protocol):
-    """Decides who drafts how much; see `borrador.engine.controller`."""
+    """Decides who drafts how much; see `borrador.engine.controller`.
 
-    def gather(self, desk: Desk, limit: int, load: Load, /) -> Candidates:
+    Attributes:
+        clock: by which the request's drafting is timed.
+    """
+
+    @property
+    def clock(self) -> WorkClock: ...
+
+    def gather(self, desk: Desk, limit: int, load: Load, /) -> Steps[Candidates]:
         """What is proposed to a request.
 
         Args:
@@ -124,20 +145,25 @@ class Proposer:
     def propose(self, context: Sequence[int], limit: int, *, pending: int = 1) -> Draft:
         """A draft of at most `limit` tokens, or an empty one, for a pass that evaluates `pending` tokens before it."""
         load = Load(pending, 1, len(context) - pending)
-        candidates = self.gather(context, limit, load, pending=pending)
+        candidates = alone(self.gather(context, limit, load, pending=pending))
         if candidates is NOTHING:
             return Draft()
         pass_s = behind(self._pass_s, load) if self._pass_s is not None else None
         (draft,) = choose([candidates], pass_s, load, _MARGIN)
         return draft
 
-    def gather(self, context: Sequence[int], limit: int, load: Load, *, pending: int = 1) -> Candidates:
+    @property
+    def clock(self) -> WorkClock:
+        """By which drafting is timed."""
+        return self._plan.clock
+
+    def gather(self, context: Sequence[int], limit: int, load: Load, *, pending: int = 1) -> Steps[Candidates]:
         """What is proposed for a pass that others may share, with this load before any draft."""
         if limit < 1:
             return NOTHING
         desk = Desk(self._sessions, context, self._vocabulary_size, self._grammar, pending, self._end_ids)
         self._gathered = True
-        return self._plan.gather(desk, limit, load)
+        return (yield from self._plan.gather(desk, limit, load))
 
     def explain(self, draft: Draft) -> Reason | None:
         """Why the last round chose this draft; None where nothing was weighed."""

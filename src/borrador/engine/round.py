@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from borrador.draft.steps import Steps
 from borrador.engine.candidates import Candidates, Load
 from borrador.engine.proposer import Proposer
 from borrador.grammar.matcher import Matcher
@@ -131,7 +132,7 @@ class Round:
         """Ask for a draft; the rows of the pass that verifies it. Row 0 of the evidence follows the context."""
         return self.place(self.state.proposer.propose(self.state.context, self.limit, pending=self.pending))
 
-    def gather(self, load: Load) -> Candidates:
+    def gather(self, load: Load) -> Steps[Candidates]:
         """What is proposed for a pass with this load."""
         return self.state.proposer.gather(self.state.context, self.limit, load, pending=self.pending)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from borrador.draft.steps import together
 from borrador.engine.candidates import Load, PassCost, choose
 from borrador.engine.costs import behind
 from borrador.engine.member import Member
@@ -73,10 +74,12 @@ class Sharing:
     def _choose(self, asking: Sequence[Member]) -> Sequence[Draft]:
         if not asking:
             return ()
+        several = self.load.requests > 1
+        clocks = [member.clock for member in asking]
         if self.pass_s is None:
-            return choose([member.gather(self.load, 1.0) for member in asking], None, self.load)
+            return choose(together([member.gather(self.load) for member in asking], clocks), None, self.load)
         pass_s = behind(self.pass_s, self.load)
-        caution = _CAUTION if self.load.requests > 1 else 1.0
-        mean_s = pass_s(self.load.rows) / self.load.requests
-        gathered = [member.gather(self.load, caution * member.token_s / mean_s) for member in asking]
-        return choose(gathered, pass_s, self.load, _MARGIN if self.load.requests > 1 else 1.0)
+        value_s = pass_s(self.load.rows) / self.load.requests / (_CAUTION if several else 1.0)
+        loads = [self.load._replace(value=member.token_s / value_s) for member in asking]
+        gathered = together([member.gather(load) for member, load in zip(asking, loads, strict=True)], clocks)
+        return choose(gathered, pass_s, self.load, _MARGIN if several else 1.0)
