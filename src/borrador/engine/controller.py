@@ -262,7 +262,7 @@ class RequestPlan:
         reading = unread * costs.context_token_s * shared.rate
         if gain <= max(self._round.free_speed, _MARGIN):
             return self._may_try(name, reading)
-        saved = remaining * self._undrafted * (1.0 - 1.0 / gain)
+        saved = shared.load.requests * remaining * self._undrafted * (1.0 - 1.0 / gain)
         if reading <= _CHEAP_READING or reading < saved:
             return True
         self._round.rested[name] = f"reading {unread} tokens may cost more than it saves"
