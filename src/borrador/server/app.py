@@ -17,6 +17,7 @@ from borrador.server.completions import CompletionForm
 from borrador.server.endpoint import AnswerEndpoint, Pace
 from borrador.server.errors import ApiError, as_api_error
 from borrador.server.lookups import Lookups
+from borrador.server.openapi import document
 from borrador.server.telling import Observer
 
 Endpoint = Callable[[HttpRequest], Awaitable[Response]]
@@ -51,6 +52,7 @@ def create_app(
         Route("/health", lookups.health),
         Route("/health/ready", lookups.ready),
         Route("/version", lookups.version),
+        Route("/openapi.json", document),
     ]
     handlers = {HTTPException: _unrouted, ApiError: _failed, BorradorError: _failed, Exception: _failed}
     return Starlette(routes=[*own, *routes], exception_handlers=handlers)
@@ -60,7 +62,7 @@ async def _unrouted(http: HttpRequest, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     allowed = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
     message = {
-        404: f"There is nothing at {http.url.path!r:.200}.",
+        404: f"There is nothing at {http.url.path!r:.200}. See /openapi.json.",
         405: f"{http.method:.20} is not possible at {http.url.path!r:.200}, {allowed.get('Allow')} is.",
     }.get(status, str(error))
     code = {404: "not_found", 405: "method_not_allowed"}.get(status)
