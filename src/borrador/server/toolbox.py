@@ -75,14 +75,14 @@ def grammar_of(tools: Sequence[Tool], *, must: bool, most: int) -> str:
         must: there is at least one call, and nothing else; otherwise there may be text before calls.
         most: how many calls there may be.
     """
-    calls = f'call ("\\n" call){{0,{most - 1}}}' if most > 1 else "call"
+    more = f'("\\n{OPENING}" call){{0,{most - 1}}}' if most > 1 else ""
     lines = [
-        f"start: {calls}" if must else f"start: TEXT ({calls})?",
-        f'call: "{OPENING}\\n" content "\\n{CLOSING}"',
+        f'start: "{OPENING}" call {more}' if must else f"start: text | until_call call {more}",
+        f'call: "\\n" content "\\n{CLOSING}"',
         f"content: %json {json.dumps(_schema_of(tools))}",
     ]
-    if not must:
-        lines.append(f"TEXT: /(?s:.*)/ & ~/(?s:.*){OPENING}(?s:.*)/")
+    if not must:  # a lazy lexeme ends where it first can, whatever else may go on
+        lines += ["text: /(?s:.*)/", f"until_call[lazy]: /(?s:.*){OPENING}/"]
     return "\n".join(lines)
 
 

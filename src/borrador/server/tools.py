@@ -1,7 +1,8 @@
 """Calls of tools in the text of an answer, as models of the Hermes and Qwen families write them.
 
-A call is `<tool_call>`, a JSON object with the function's name and arguments, `</tool_call>`. It is read as JSON and
-nothing else; what only looks like a call stays text.
+A call is `<tool_call>`, a JSON object with the function's name and arguments, `</tool_call>`. Some models leave the
+tags away, or put a fence of code in their place: an answer that is nothing but such objects is calls too. They are read
+as JSON and nothing else; what only looks like a call stays text.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ import json
 import secrets
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 OPENING = "<tool_call>"
 CLOSING = "</tool_call>"
+_FENCE, _FENCE_END = "```json", "```"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class CallReader:
         self.found = 0
         self._names = names
         self._held = ""  # may be the beginning of a call, or is one
+        self._may_be_bare = True
         self._in_call = False
         self._after_call = False
 
@@ -65,8 +68,12 @@ class CallReader:
             The text outside of calls that is now certain, and the calls that are now complete.
         """
         outside: list[str] = []
-        calls: list[Call] = []
         self._held += text
+        self._may_be_bare = self._may_be_bare and _begins_bare(self._held)
+        if self._may_be_bare and not ended:
+            return "", []
+        calls = bare_calls(self._held, self._names) if self._may_be_bare else []
+        self._held = "" if calls else self._held
         while self._read_call(outside, calls) if self._in_call else self._read_text(outside):
             pass
         if ended and self._held:
@@ -108,13 +115,51 @@ def _certain(text: str) -> int:
     return len(text[: len(text) - begun].rstrip())
 
 
+def bare_calls(text: str, names: Collection[str]) -> list[Call]:
+    """The calls that a text is, without their tags; none where it is anything else."""
+    text = text.strip()
+    if text.startswith(_FENCE):
+        text = text.removeprefix(_FENCE).removesuffix(_FENCE_END).strip()
+    calls: list[Call] = []
+    position = 0
+    while position < len(text):
+        try:
+            value, position = _DECODER.raw_decode(text, position)
+        except (ValueError, RecursionError):
+            return []
+        call = _as_call(value, names)
+        if call is None:
+            return []
+        calls.append(call)
+        position += len(text[position:]) - len(text[position:].lstrip())
+    return calls
+
+
 def parse_call(text: str, names: Collection[str]) -> Call | None:
     """The call that a JSON text is; None where it is none."""
     try:
-        value = json.loads(text)
+        return _as_call(_DECODER.decode(text), names)
     except (ValueError, RecursionError):
         return None
-    name, arguments = (value.get("name"), value.get("arguments")) if isinstance(value, dict) else (None, None)
+
+
+def _as_call(value: Any, names: Collection[str]) -> Call | None:
+    if not isinstance(value, dict) or set(value) != {"name", "arguments"}:
+        return None
+    name, arguments = value["name"], value["arguments"]
     if not isinstance(name, str) or name not in names or not isinstance(arguments, dict):
         return None
     return Call(name, json.dumps(arguments, ensure_ascii=False))
+
+
+def _begins_bare(text: str) -> bool:
+    """Whether a text may become calls without tags."""
+    text = text.lstrip()
+    return text.startswith(("{", _FENCE)) or _FENCE.startswith(text)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)
