@@ -76,7 +76,7 @@ def serve(
         thread.start()
         url = "http://{}:{}".format(*listener.getsockname())
         try:
-            with httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
+            with httpx.Client(base_url=url, timeout=300, trust_env=False) as client:
                 yield Rig(url, client, scheduler, bridge, outcomes)
         finally:
             server.should_exit = True

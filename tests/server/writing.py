@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,7 +11,8 @@ from tests.text.vocabularies import byte_level
 
 from borrador.draft.protocol import Drafter
 from borrador.engine.llm import LLM
-from borrador.models.scripted import ScriptedModel
+from borrador.models.scripted import ScriptedModel, ScriptedTarget
+from borrador.models.target import Rows
 from borrador.text.chat_template import ChatTemplate
 from borrador.text.tokenizer import Tokenizer
 from borrador.types import Float32Array
@@ -30,17 +32,34 @@ class WritingModel(ScriptedModel):
 
     Args:
         answer: what it writes.
+        pass_s: seconds that a pass over one of its sequences takes at least.
     """
 
-    def __init__(self, answer: bytes) -> None:
+    def __init__(self, answer: bytes, pass_s: float = 0.0) -> None:
         super().__init__(VOCABULARY)
         self.answer = answer
+        self.pass_s = pass_s
+
+    def open(self, context_length: int) -> SlowTarget:
+        return SlowTarget(self, context_length)
 
     def _compute(self, prefix: tuple[int, ...]) -> Float32Array:
         written = written_of(prefix)
         logits = np.linspace(-3.0, -2.0, VOCABULARY).astype(np.float32)
-        logits[self.answer[written] if written < len(self.answer) else END] = 10.0
+        logits[self.answer[written] if written < len(self.answer) else END] = 60.0
         return logits
+
+
+class SlowTarget(ScriptedTarget):
+    """A sequence on a `WritingModel`."""
+
+    def __init__(self, model: WritingModel, context_length: int) -> None:
+        super().__init__(model, context_length)
+        self._pass_s = model.pass_s
+
+    def forward(self, rows: Rows) -> Float32Array:
+        time.sleep(self._pass_s)
+        return super().forward(rows)
 
 
 def written_of(context: Sequence[int]) -> int:
@@ -48,19 +67,20 @@ def written_of(context: Sequence[int]) -> int:
     return next((back for back, token in enumerate(reversed(context)) if token == START), len(context))
 
 
-def oracle(answer: bytes, right: int = 3) -> OracleDrafter:
-    """A drafter that knows the answer, but is wrong about every token after so many."""
+def oracle(answer: bytes, right: int = 3, pause_s: float = 0.0) -> OracleDrafter:
+    """A drafter that knows the answer, but is wrong about every token after so many, and takes its time."""
 
     def propose(context: Sequence[int]) -> Sequence[int]:
+        time.sleep(pause_s)
         written = written_of(context)
         return [*answer[written : written + right], 0, 0]
 
     return OracleDrafter(propose)
 
 
-def writing_llm(answer: str | bytes, *drafters: Drafter, context_length: int = 4096) -> LLM:
+def writing_llm(answer: str | bytes, *drafters: Drafter, context_length: int = 4096, pass_s: float = 0.0) -> LLM:
     """An LLM with such a model and these drafters, five tokens a round."""
     data = answer.encode() if isinstance(answer, str) else answer
     tokenizer = Tokenizer.from_metadata(byte_level(pairs=[]))
     template = ChatTemplate(TEMPLATE)
-    return LLM(WritingModel(data), tokenizer, template, drafters, context_length=context_length, draft_tokens=5)
+    return LLM(WritingModel(data, pass_s), tokenizer, template, drafters, context_length=context_length, draft_tokens=5)

@@ -72,6 +72,11 @@ class Bridge:
         return self.state == "ready" and self.served.scheduler.is_healthy
 
     @property
+    def is_busy(self) -> bool:
+        """Answers are waited for."""
+        return bool(self._answers)
+
+    @property
     def served(self) -> Served:
         """What is served. Raises ApiError, with status 503, where nothing is yet."""
         if self._served is None:

@@ -44,7 +44,7 @@ class ChatForm:
             raise refusal("response_format must be text where a tool may be called.", "response_format")
         shape |= toolbox.shape()
         max_tokens = self._max_tokens(body)
-        params = sampling_params(body, max_tokens or llm.context_length, self._config, logprobs, shape)
+        params = sampling_params(body, max_tokens or llm.context_length, logprobs, shape)
         traces = body.speculative is not None and bool(body.speculative.trace)
         if traces and toolbox.names:
             raise refusal("speculative.trace must be false where a tool may be called.", "speculative.trace")

@@ -51,7 +51,7 @@ class CompletionForm:
         return Plan(
             prompts=prompts,
             max_tokens=body.max_tokens,
-            params=sampling_params(body, max_tokens, self._config, logprobs, {}),
+            params=sampling_params(body, max_tokens, logprobs, {}),
             drafting=drafting_of(body),
             manner=Manner(logprobs=logprobs),
         )

@@ -22,7 +22,7 @@ from borrador.server.choice import Manner, Piece
 from borrador.server.chunks import Chunks, Head
 from borrador.server.errors import ApiError, as_api_error
 from borrador.server.logprobs import TokenNames
-from borrador.server.sampling import blame
+from borrador.server.sampling import blame, check_limits
 from borrador.server.schemas import AnswerRequest
 from borrador.server.telling import Next, Observer, Telling
 from borrador.server.validation import read_request
@@ -121,6 +121,7 @@ class AnswerEndpoint(Generic[Body]):
         body = await read_body(http, self._form.body, self._bridge)
         served = self._bridge.served
         require_model(body.model, served)
+        check_limits(body, self._bridge.config)
         count = self._form.count(body)
         async with self._bridge.admit(count, namespace_of(http)) as answers:
             answers.watch(http.receive)

@@ -31,23 +31,23 @@ _SAME_NAMES = (
 )
 DEFAULT_TEMPERATURE = 1.0
 
+_ELSEWHERE = {"acceptance": "speculative.acceptance", "json_schema": "response_format", "grammar": "tools"}
+
 
 def sampling_params(
-    request: AnswerRequest, max_tokens: int, config: ServerConfig, logprobs: int | None, shape: Mapping[str, str]
+    request: AnswerRequest, max_tokens: int, logprobs: int | None, shape: Mapping[str, str]
 ) -> SamplingParams:
     """How the answers to a request are written.
 
     Args:
         request: from a client.
         max_tokens: of an answer.
-        config: the server's limits.
         logprobs: how many likely tokens to report of each position; None reports nothing.
         shape: parameters that give the answer a shape.
 
     Raises:
-        ApiError: a field breaks a limit.
+        ApiError: a field breaks a rule.
     """
-    check_limits(request, config)
     given = {name: value for name in _SAME_NAMES if (value := getattr(request, name)) is not None}
     given = {"temperature": DEFAULT_TEMPERATURE, **given, **shape}
     if request.seed is not None:
@@ -108,7 +108,8 @@ def check_schema_limits(schema: Any, config: ServerConfig, param: str) -> None:
 def blame(error: UsageError, kind: type[AnswerRequest]) -> ApiError:
     """An error of the engine, with the first field of this kind of request that its sentence names."""
     told = as_api_error(error)
-    told.param = next((word for word in str(error).split() if word in kind.model_fields), None)
+    words = (_ELSEWHERE.get(word, word) for word in str(error).split())
+    told.param = next((word for word in words if word.split(".")[0] in kind.model_fields), None)
     return told
 
 

@@ -80,7 +80,7 @@ class AnswerRequest(Body):
     frequency_penalty: Finite | None = Field(None, ge=-2, le=2)
     penalty_window: int | None = Field(None, ge=-1, le=_INT32, description="Last tokens that penalties look at.")
     logit_bias: Biases | None = None
-    allowed_token_ids: TokenIds | None = None
+    allowed_token_ids: Annotated[TokenIds, Field(min_length=1)] | None = None
     banned_token_ids: TokenIds | None = None
     stop: str | Texts | None = Field(None, description="Texts that end the answer.")
     stop_token_ids: TokenIds | None = None

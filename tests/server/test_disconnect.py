@@ -1,0 +1,144 @@
+"""A client that leaves frees its slot at once, at any phase, and its neighbours do not notice."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from tests.server.rig import Rig, serve
+from tests.server.sse import stream, text_of
+from tests.server.writing import oracle, writing_llm
+
+from borrador.server.config import ServerConfig
+
+PATH = "/v1/chat/completions"
+ANSWER = "One two three four five six seven eight nine ten. " * 4
+PASS_S = 0.004
+PHASES = ["queued", "prefill", "decode", "whole", "last chunk"]
+LEAVINGS = ["RST", "FIN", "half"]
+FREE_S = 1.0  # a round takes a few ms; the rest is for a busy machine
+
+
+@pytest.fixture(scope="module")
+def slow() -> Iterator[Rig]:
+    """A server with two places to write in, and passes that take a while."""
+    config = ServerConfig(concurrent=2, waiting=8)
+    with serve(writing_llm(ANSWER, oracle(ANSWER.encode(), pause_s=PASS_S / 2), pass_s=PASS_S), config) as running:
+        yield running
+
+
+class Client:
+    """Speaks HTTP over a socket of its own, and leaves when it likes."""
+
+    def __init__(self, rig: Rig, *, streams: bool, prompt: str = "Hi") -> None:
+        body = json.dumps({"messages": [{"role": "user", "content": prompt}], "stream": streams}).encode()
+        head = f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
+        self._socket = socket.create_connection(rig.address)
+        self._socket.sendall(head.encode() + body)
+        self.received = b""
+
+    def read(self, text: bytes, times: int = 1) -> None:
+        """Read until a text was there so often."""
+        while self.received.count(text) < times:
+            data = self._socket.recv(65536)
+            assert data, self.received
+            self.received += data
+
+    def leave(self, how: str) -> None:
+        if how == "RST":
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        if how == "half":
+            self._socket.shutdown(socket.SHUT_WR)
+        else:
+            self._socket.close()
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def wait(condition: object, rig: Rig) -> None:
+    deadline = time.monotonic() + 10
+    while not condition(rig.scheduler.snapshot()):  # type: ignore[operator]
+        assert time.monotonic() < deadline, rig.scheduler.snapshot()
+        time.sleep(0.0005)
+
+
+def leave_at(phase: str, how: str, rig: Rig) -> None:
+    """Bring a request to a phase, leave, and see its seat become free."""
+    with ExitStack() as leaving:
+        if phase == "queued":
+            for _ in range(2):
+                ahead = Client(rig, streams=True)
+                leaving.callback(ahead.close)
+                ahead.read(b"role")
+            wait(lambda snapshot: snapshot.running == 2, rig)
+        client = Client(rig, streams=phase != "whole", prompt="word " * 700 if phase == "prefill" else "Hi")
+        leaving.callback(client.close)
+        before = rig.scheduler.snapshot()
+        if phase == "queued":
+            wait(lambda snapshot: snapshot.waiting == 1, rig)
+        elif phase in ("prefill", "whole"):
+            wait(lambda snapshot: snapshot.running > 0, rig)
+        elif phase == "decode":
+            client.read(b"data: ", times=10)
+        else:
+            client.read(b'"finish_reason":"stop"')
+        taken = rig.scheduler.snapshot().reserved
+        client.leave(how)
+        start = time.monotonic()
+        wait(lambda snapshot: snapshot.reserved < max(taken, 1), rig)
+        assert time.monotonic() - start < FREE_S
+        assert rig.scheduler.snapshot().requests_failed == before.requests_failed
+    rig.settle()
+
+
+def check(rig: Rig, rounds: int) -> None:
+    for phase in PHASES:
+        for how in LEAVINGS:
+            for _ in range(rounds):
+                leave_at(phase, how, rig)
+    snapshot = rig.scheduler.snapshot()
+    ended = snapshot.requests_finished + snapshot.requests_cancelled + snapshot.requests_failed
+    assert snapshot.requests_admitted == ended
+    assert len(rig.outcomes) == snapshot.requests_admitted
+
+
+@pytest.mark.parametrize("how", LEAVINGS)
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_seat_is_free_soon_after_its_client_left(slow: Rig, phase: str, how: str) -> None:
+    for _ in range(7):
+        leave_at(phase, how, slow)
+    assert slow.outcomes[-1].reason in ("cancelled", "stop")
+
+
+def test_neighbours_get_the_answer_of_a_quiet_server(slow: Rig) -> None:
+    def leave_often() -> None:
+        while not done.is_set():
+            client = Client(slow, streams=True, prompt="word " * 50)
+            time.sleep(0.01)
+            client.leave("RST")
+
+    done = threading.Event()
+    leavers = [threading.Thread(target=leave_often) for _ in range(2)]
+    for leaver in leavers:
+        leaver.start()
+    try:
+        texts = {text_of(stream(slow, PATH, messages=[{"role": "user", "content": "Hi"}])) for _ in range(3)}
+    finally:
+        done.set()
+        for leaver in leavers:
+            leaver.join()
+    assert texts == {ANSWER}
+    slow.settle()
+
+
+@pytest.mark.long
+def test_five_hundred_clients_leave_and_nothing_is_left_behind(slow: Rig) -> None:
+    check(slow, rounds=34)
+    assert not slow.bridge.is_busy
