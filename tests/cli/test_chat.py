@@ -139,7 +139,7 @@ def test_wrong_command_is_a_sentence_and_a_usage_error_where_nobody_can_correct_
         ("--url", "http://127.0.0.1:1", "-m", "smollm2-135m"),
         ("--url", "http://127.0.0.1:1", "-d", "none"),
         ("--url", "http://127.0.0.1:1", "--threads", "1"),
-        ("--url", "http://127.0.0.1:1", "--penalty-window", "3"),
+        ("--url", "http://127.0.0.1:1", "--no-profile"),
         ("--api-key", "secret"),
         ("--model-name", "tiny"),
         ("--temp", "-1"),

@@ -63,9 +63,11 @@ def test_drafting_stays_as_it_is_where_the_server_does_not_know_the_field(borrad
         assert server.asked == []
 
 
-def test_setting_that_the_api_does_not_have_is_refused(borrador: Borrador, server: ApiServer) -> None:
-    result = borrador("chat", "--url", server.url, stdin=b"/set penalty_window 3\n")
-    assert (result.code, result.err.splitlines()[0]) == (2, "error: penalty_window is not part of the OpenAI API")
+def test_setting_that_the_server_does_not_have_is_refused_by_name(borrador: Borrador) -> None:
+    with ApiServer(Behaviour(refuses="penalty_window")) as server:
+        result = borrador("chat", "--url", server.url, stdin=b"One\n/set penalty_window 3\nTwo\n")
+    assert (result.code, result.out) == (1, f"{TEXT}\n")
+    assert "error: the server refused the request (400): unknown field penalty_window\n" in result.err
 
 
 def test_server_that_does_not_count_tokens_is_not_asked_to(borrador: Borrador) -> None:

@@ -16,7 +16,7 @@ from borrador.remote.chunks import Chunk, ChunkReader, number, split_lines
 from borrador.remote.connection import describe_failure
 from borrador.remote.discovery import SpeculativeField, probe_speculation
 from borrador.remote.refusal import RefusedError, refusal
-from borrador.remote.request import chat_body, require_sendable
+from borrador.remote.request import chat_body
 from borrador.types import Message
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ class ServerBackend:
         return self._probe() == "understood"
 
     def require(self, settings: Settings) -> None:
-        require_sendable(settings.sampling)
         if _speculative(settings, trace=False) is not None and self._probe() != "understood":
             raise UsageError(
                 f"this server cannot be told how to draft: the field speculative is {self._probe()}",

@@ -37,6 +37,7 @@ _WITH_URL = {
     "repetition_penalty",
     "presence_penalty",
     "frequency_penalty",
+    "penalty_window",
     "seed",
     "acceptance",
     "stop",

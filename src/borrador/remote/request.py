@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from borrador.errors import UsageError
 from borrador.types import Message, SamplingParams
 
 _ALWAYS = ("temperature", "max_tokens")
-_KNOWN = ("top_k", "typical_p", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "seed")
+_KNOWN = (
+    "top_k",
+    "typical_p",
+    "top_p",
+    "min_p",
+    "repetition_penalty",
+    "presence_penalty",
+    "frequency_penalty",
+    "penalty_window",
+    "seed",
+    "min_tokens",
+)
 _DEFAULTS = SamplingParams()
 
 
@@ -41,10 +51,3 @@ def chat_body(
         **({"stop": list(params.stop)} if params.stop else {}),
         **({} if speculative is None else {"speculative": dict(speculative)}),
     }
-
-
-def require_sendable(params: SamplingParams) -> None:
-    """Raise UsageError for a parameter that the API has no field for."""
-    for name in ("penalty_window", "min_tokens"):
-        if getattr(params, name) != getattr(_DEFAULTS, name):
-            raise UsageError(f"{name} is not part of the OpenAI API", f"Set it back: /set {name} default.")
