@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -209,3 +210,9 @@ def test_no_history_of_questions_from_a_pipe(tmp_path: Path) -> None:
     process = start("chat", stdin=subprocess.PIPE, environment={"BORRADOR_HISTORY": str(tmp_path)})
     process.communicate(b"Hello\n", timeout=30)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_other_commands_start_without_what_only_a_chat_needs() -> None:
+    program = "import sys, borrador.cli.app; print(sorted(sys.modules))"
+    out = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True).stdout
+    assert not [name for name in ("httpx", "prompt_toolkit", "asyncio", "starlette") if repr(name) in out]

@@ -37,9 +37,9 @@ def test_chat_without_drafts_tests_none(borrador: Borrador, rig: Rig) -> None:
 
 
 def test_every_sampling_parameter_is_understood(borrador: Borrador, rig: Rig) -> None:
-    words = ("--temp", "0.5", "--top-k", "3", "--top-p", "0.9", "--min-p", "0.1", "--typical-p", "0.9")
-    words += ("--repeat-penalty", "1.1", "--presence-penalty", "0.1", "--frequency-penalty", "0.1", "--seed", "3")
-    words += ("--penalty-window", "9", "--stop", "NEVER", "--acceptance", "seeded", "--draft-tokens", "2", "-n", "9")
+    words = ["--temp", "0.5", "--top-k", "3", "--top-p", "0.9", "--min-p", "0.1", "--typical-p", "0.9"]
+    words += ["--repeat-penalty", "1.1", "--presence-penalty", "0.1", "--frequency-penalty", "0.1", "--seed", "3"]
+    words += ["--penalty-window", "9", "--stop", "NEVER", "--acceptance", "seeded", "--draft-tokens", "2", "-n", "9"]
     result = borrador("chat", "--url", rig.url, *words, stdin=b"/set min_tokens 2\nWhich colours?\n")
     assert (result.code, result.out) == (0, f"{ANSWER[:9]}\n")
     assert "the answer was cut at 9 tokens" in result.err
