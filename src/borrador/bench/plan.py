@@ -50,7 +50,7 @@ Announce = Callable[[Measured], None]
 
 @dataclass(slots=True)
 class Planning:
-    """The steps of a plan: measure the known prompts, forecast, measure the unseen ones, conclude.
+    """The steps of a plan: learn from the known prompts, measure them, forecast, measure the unseen ones, conclude.
 
     Attributes:
         lineup: answers prompts.
@@ -76,6 +76,7 @@ class Planning:
     def plan(self) -> Plan:
         """Measure everything; takes minutes."""
         self.lineup.warm_up(self.params)
+        self._let_learn()
         alone = [way for way in self.lineup.ways if not way.by_costs]
         self._measure(self.halves.known, dict.fromkeys(alone, LONGEST), self.known)
         lines = self.forecast()
@@ -87,7 +88,8 @@ class Planning:
         costs, runs = self.lineup.costs, len(self.lineup.ways) + 1
         prompts = (*self.halves.known, *self.halves.unseen)
         read = sum(map(self.lineup.prompt_tokens, prompts)) * costs(16) / 16
-        return runs * (read + len(prompts) * self.params.max_tokens * costs(1))
+        learning = sum(way.by_costs for way in self.lineup.ways) * len(self.halves.known) / len(prompts)
+        return (runs + learning) * (read + len(prompts) * self.params.max_tokens * costs(1))
 
     def forecast(self) -> list[Line]:
         """Every drafter at every length, and the choices by costs, from the known prompts."""
@@ -120,6 +122,13 @@ class Planning:
             tasks={} if recommended is None else self._tasks(recommended),
             answers=(*self.known, *self.unseen),
         )
+
+    def _let_learn(self) -> None:
+        """Let choices by costs find out what drafters are worth: who runs a model by its plan begins with that."""
+        for prompt in self.halves.known:
+            for way in self.lineup.ways:
+                if way.by_costs:
+                    self.lineup.answer(way, prompt, self.params, 0)
 
     def _measure(
         self,
