@@ -25,6 +25,10 @@ OPTIONS = {
     | {"--temp", "--top-k", "--top-p", "--min-p", "--typical-p", "--repetition-penalty", "--repeat-penalty"}
     | {"--presence-penalty", "--frequency-penalty", "--penalty-window", "--repeat-last-n", "--seed", "--acceptance"}
     | {"--stop", "--input-history", "--no-input-history", "-q", "--quiet"},
+    ("serve",): ENGINE_OPTIONS
+    | {"--history", "--host", "--port", "--alias", "--api-key", "--api-key-file", "--insecure", "--allowed-origin"}
+    | {"--allowed-host", "--concurrent", "--waiting", "--timeout", "--drain", "--stream-pacing", "--pacing-interval"}
+    | {"-q", "--quiet"},
     ("history",): set(),
     ("history", "list"): {"--json"},
     ("history", "clear"): set(),
@@ -40,7 +44,7 @@ OPTIONS = {
     ("plan",): {"-m", "--model", "-d", "--draft", "--prompts", "--per-task", "-n", "--max-tokens", "--threads"}
     | {"--context", "--save", "--no-save", "--json", "-q", "--quiet"},
 }
-COMMANDS = ["run", "chat", "pull", "list", "show", "rows", "bench", "plan", "verify", "history"]
+COMMANDS = ["run", "chat", "serve", "pull", "list", "show", "rows", "bench", "plan", "verify", "history"]
 
 
 @pytest.mark.parametrize("words", OPTIONS)

@@ -15,6 +15,7 @@ from borrador.cli.models import list_models, pull, show
 from borrador.cli.plan import plan
 from borrador.cli.rows import rows
 from borrador.cli.run import run
+from borrador.cli.serve import serve
 from borrador.cli.verify import verify
 from borrador.errors import UsageError
 
@@ -34,6 +35,7 @@ app = typer.Typer(
 )
 app.command("run")(run)
 app.command("chat")(chat)
+app.command("serve")(serve)
 app.command("pull")(pull)
 app.command("list")(list_models)
 app.command("show")(show)

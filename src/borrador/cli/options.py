@@ -73,13 +73,13 @@ ModelOption = Annotated[
     str,
     typer.Option("-m", "--model", metavar="MODEL", help="Catalogue name, path, or hf:OWNER/REPO/FILE.gguf."),
 ]
-_DRAFT_HELP = "Drafter: none, suffix, lookup, recycle, a MODEL, or auto. Repeat it, or use commas.  "
+DRAFT_HELP = "Drafter: none, suffix, lookup, recycle, a MODEL, or auto. Repeat it, or use commas.  "
 DraftOption = Annotated[
-    list[str] | None, typer.Option("-d", "--draft", metavar="DRAFT", help=f"{_DRAFT_HELP}[default: auto]")
+    list[str] | None, typer.Option("-d", "--draft", metavar="DRAFT", help=f"{DRAFT_HELP}[default: auto]")
 ]
 PlannedDraftOption = Annotated[
     list[str] | None,
-    typer.Option("-d", "--draft", metavar="DRAFT", help=f"{_DRAFT_HELP}[default: what `plan` has found, else auto]"),
+    typer.Option("-d", "--draft", metavar="DRAFT", help=f"{DRAFT_HELP}[default: what `plan` has found, else auto]"),
 ]
 DraftTokensOption = Annotated[
     int | None,

@@ -1,0 +1,223 @@
+"""Options of `borrador serve`. Each may be set in the environment too; the command line wins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from borrador.cli.options import DRAFT_HELP, parse_count, parse_integer, parse_number
+from borrador.errors import UsageError
+from borrador.server.config import STREAM_PACING, ServerConfig, StreamPacing
+
+SERVER = ServerConfig()
+
+_KEY_FILE_BYTES = 1 << 16
+_UNITS = {"k": 2**10, "m": 2**20, "g": 2**30}
+
+
+def parse_bytes(text: str | int) -> int:
+    """A number of bytes; a final `k`, `m` or `g` multiplies it by 2^10, 2^20 or 2^30."""
+    unit = _UNITS.get(text[-1:].lower(), 1) if isinstance(text, str) else 1
+    digits = text[:-1] if isinstance(text, str) and unit > 1 else text
+    try:
+        return int(digits) * unit
+    except ValueError:
+        raise typer.BadParameter(f"{text!r:.40} is not a number of bytes (4g and 512m are)") from None
+
+
+def parse_pacing(text: str) -> StreamPacing:
+    for pacing in STREAM_PACING:
+        if text == pacing:
+            return pacing
+    raise typer.BadParameter(f"{text!r:.40} is not one of {', '.join(STREAM_PACING)}")
+
+
+ModelOption = Annotated[
+    str,
+    typer.Option(
+        "-m",
+        "--model",
+        metavar="MODEL",
+        envvar="BORRADOR_MODEL",
+        help="Catalogue name, path, or hf:OWNER/REPO/FILE.gguf.",
+    ),
+]
+DraftOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-d",
+        "--draft",
+        metavar="DRAFT",
+        envvar="BORRADOR_DRAFT",
+        help=f"{DRAFT_HELP}[default: what `plan` has found, else auto]",
+    ),
+]
+ThreadsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--threads",
+        metavar="N",
+        parser=parse_integer,
+        envvar="BORRADOR_THREADS",
+        help="Threads.  [default: the cores this process may use]",
+    ),
+]
+ContextOption = Annotated[
+    int | None,
+    typer.Option(
+        "--context",
+        metavar="N",
+        parser=parse_count,
+        envvar="BORRADOR_CONTEXT",
+        help="Most tokens of prompt and answer together.  [default: the model's limit, at most 4k]",
+    ),
+]
+HostOption = Annotated[
+    str,
+    typer.Option(
+        "--host",
+        metavar="ADDRESS",
+        envvar="BORRADOR_HOST",
+        help="Address to listen on; others than this machine's own need an API key.",
+    ),
+]
+PortOption = Annotated[
+    int,
+    typer.Option("--port", metavar="N", parser=parse_integer, envvar="BORRADOR_PORT", help="Port; 0 takes a free one."),
+]
+AliasOption = Annotated[
+    str | None,
+    typer.Option(
+        "--alias",
+        metavar="NAME",
+        envvar="BORRADOR_ALIAS",
+        help="The model's name for clients.  [default: as in the catalogue, or that of the file]",
+    ),
+]
+ApiKeyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--api-key",
+        metavar="KEY",
+        envvar="BORRADOR_API_KEY",
+        show_default=False,
+        help="Requests must carry it; other users can read a command line, not the environment. Repeat it for several.",
+    ),
+]
+ApiKeyFileOption = Annotated[
+    Path | None,
+    typer.Option("--api-key-file", metavar="FILE", envvar="BORRADOR_API_KEY_FILE", help="Keys, one on a line."),
+]
+InsecureOption = Annotated[
+    bool,
+    typer.Option("--insecure", envvar="BORRADOR_INSECURE", help="Listen on any address without an API key."),
+]
+AllowedOriginOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allowed-origin",
+        metavar="ORIGIN",
+        envvar="BORRADOR_ALLOWED_ORIGIN",
+        help="Pages of this origin may use the server, such as https://chat.example.org. Repeat it for several.",
+    ),
+]
+AllowedHostOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allowed-host",
+        metavar="NAME",
+        envvar="BORRADOR_ALLOWED_HOST",
+        help="A name that clients call this server by. Repeat it for several.",
+    ),
+]
+ConcurrentOption = Annotated[
+    int,
+    typer.Option(
+        "--concurrent",
+        metavar="N",
+        parser=parse_integer,
+        envvar="BORRADOR_CONCURRENT",
+        help="Answers written at a time.",
+    ),
+]
+WaitingOption = Annotated[
+    int,
+    typer.Option(
+        "--waiting",
+        metavar="N",
+        parser=parse_integer,
+        envvar="BORRADOR_WAITING",
+        help="Further ones that may wait; those beyond are refused.",
+    ),
+]
+TimeoutOption = Annotated[
+    float,
+    typer.Option(
+        "--timeout",
+        metavar="SECONDS",
+        parser=parse_number,
+        envvar="BORRADOR_TIMEOUT",
+        help="For an answer to be written; then it ends as it is.",
+    ),
+]
+DrainOption = Annotated[
+    float,
+    typer.Option(
+        "--drain",
+        metavar="SECONDS",
+        parser=parse_number,
+        envvar="BORRADOR_DRAIN",
+        help="For answers to come to their end before the server ends.",
+    ),
+]
+StreamPacingOption = Annotated[
+    StreamPacing,
+    typer.Option(
+        "--stream-pacing",
+        metavar="MODE",
+        parser=parse_pacing,
+        envvar="BORRADOR_STREAM_PACING",
+        help="Send tokens as they come: none; one at a time: token; in blocks of one size: fixed-interval.",
+    ),
+]
+PacingIntervalOption = Annotated[
+    float | None,
+    typer.Option(
+        "--pacing-interval",
+        metavar="SECONDS",
+        parser=parse_number,
+        envvar="BORRADOR_PACING_INTERVAL",
+        help=f"The fixed interval.  [default: {SERVER.pacing_s}]",
+    ),
+]
+QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="No notices, and no line for each request.")]
+
+
+def read_keys(given: list[str] | None, file: Path | None) -> tuple[str, ...]:
+    """The keys of options and file.
+
+    Raises:
+        UsageError: the file cannot be read, or holds none.
+    """
+    keys = list(given or ())
+    if file is not None:
+        in_file = [line.strip() for line in _read(file).splitlines()]
+        in_file = [line for line in in_file if line and not line.startswith("#")]
+        if not in_file:
+            raise UsageError(
+                f"an API key file must hold at least one key, {file!s:.200} holds none", "Write one in it."
+            )
+        keys += in_file
+    return tuple(keys)
+
+
+def _read(file: Path) -> str:
+    try:
+        with file.open("rb") as stream:
+            return stream.read(_KEY_FILE_BYTES).decode()
+    except (OSError, ValueError):
+        raise UsageError(
+            f"the API key file {file!s:.200} must be readable text, it is not", "Check its path and permissions."
+        ) from None
