@@ -12,7 +12,7 @@ from tests.tiny_gguf import write_tiny_model
 
 from borrador import _native
 from borrador.errors import ContextLengthError, MemoryLimitError, ModelError, UsageError
-from borrador.models import native
+from borrador.models import weights
 from borrador.models.gguf import TensorFormat
 from borrador.models.native import NativeModel, NativeSequence
 from borrador.models.target import Rows
@@ -285,7 +285,7 @@ def test_an_unknown_instruction_set_is_refused(path: Path, monkeypatch: pytest.M
 def test_a_model_that_does_not_fit_into_memory_is_refused_before_it_is_read(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(native, "available_bytes", lambda: 1000)
+    monkeypatch.setattr(weights, "available_bytes", lambda: 1000)
     with pytest.raises(MemoryLimitError, match=r"0\.0 GB are free"):
         NativeModel.load(path)
 

@@ -15,7 +15,7 @@ from borrador.draft.plugin import find_plugins
 from borrador.draft.registry import BUILT_IN
 from borrador.engine.profile import Profile
 from borrador.models.catalogue import CATALOGUE
-from borrador.models.native import default_isa, default_threads
+from borrador.models.weights import default_isa, default_threads
 
 _MOST_DRAFTERS = 16
 _LONGEST_NAME = 4096
