@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -247,6 +248,7 @@ void bind_shape(nb::module_& m) {
       .def_rw("rope_interleaved", &ModelShape::rope_interleaved)
       .def_rw("rope_magnitude", &ModelShape::rope_magnitude)
       .def_rw("rope_short_context", &ModelShape::rope_short_context)
+      .def_prop_ro("cache_chunk_bytes", [](const ModelShape& shape) { return shape.kv_shape().chunk_bytes(); })
       .def("use_gelu", [](ModelShape& shape) { shape.activation = Activation::gelu; })
       .def("set_rope", [](ModelShape& shape, size_t rope, double base, double scale) { shape.ropes.at(rope) = {base, scale}; }, "rope"_a, "base"_a,
            "scale"_a)
@@ -255,34 +257,6 @@ void bind_shape(nb::module_& m) {
 }
 
 void bind_engine(nb::module_& m) {
-  nb::class_<KvCache>(m, "KvCache")
-      .def_prop_ro("length", &KvCache::length)
-      .def_prop_ro("capacity", &KvCache::capacity)
-      .def_prop_ro("pending", &KvCache::pending)
-      .def("commit",
-           [](KvCache& cache, const std::vector<int32_t>& path) {
-             int32_t last = -1;
-             for (const int32_t row : path) {
-               if (row <= last || size_t(row) >= cache.pending()) throw std::invalid_argument("a path must ascend within the pending rows");
-               last = row;
-             }
-             cache.commit(path);
-           },
-           "path"_a)
-      .def("assume",
-           [](KvCache& cache, size_t length) {
-             if (length > cache.capacity()) throw std::invalid_argument("cannot assume more than the capacity");
-             cache.assume(length);
-           },
-           "length"_a)
-      .def("rewind",
-           [](KvCache& cache, size_t length) {
-             if (length > cache.length()) throw std::invalid_argument("cannot rewind forwards");
-             cache.rewind(length);
-           },
-           "length"_a)
-      .def("copy_from", &KvCache::copy_from, "source"_a, "length"_a);
-
   nb::class_<ShortHead>(m, "ShortHead")
       .def("add", [](ShortHead& head, const Ints& tokens) { head.add(as_span(tokens)); }, "tokens"_a)
       .def("__len__", [](const ShortHead& head) { return head.tokens().size(); })
@@ -309,6 +283,7 @@ void bind_engine(nb::module_& m) {
       .def("integer_peak", &Transformer::integer_peak, nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("threads", &Transformer::threads)
       .def_prop_ro("isa", [](const Transformer& model) { return model.kernels().name; })
+      .def_prop_ro("cache_pool", &Transformer::cache_pool)
       .def("make_cache", &Transformer::make_cache, "capacity"_a)
       .def("forward", &forward, "sequences"_a, nb::kw_only(), "heads"_a = nb::list())
       .def("best", &best, "sequences"_a, nb::kw_only(), "count"_a, "within"_a, "normaliser"_a, "heads"_a = nb::list())
@@ -460,6 +435,7 @@ NB_MODULE(_native, m) {
   m.doc() = "The native engine of borrador.";
   nb::set_leak_warnings(false);
   borrador::bind_shape(m);
+  borrador::bind_caches(m);
   borrador::bind_engine(m);
   borrador::bind_rows(m);
   borrador::bind_sampler(m);

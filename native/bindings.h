@@ -4,6 +4,7 @@
 
 namespace borrador {
 
+void bind_caches(nanobind::module_& m);
 void bind_successors(nanobind::module_& m);
 
 }  // namespace borrador

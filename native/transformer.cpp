@@ -38,7 +38,8 @@ std::shared_ptr<SharedPool> shared_pool(size_t threads) {
 }
 
 Transformer::Transformer(const ModelShape& shape, size_t arena_bytes, size_t threads, Isa isa)
-    : shape_(shape), kernels_(kernels_for(isa)), threads_(shared_pool(std::max<size_t>(threads, 1))), arena_(arena_bytes, PageBuffer::Pages::huge),
+    : shape_(shape), kernels_(kernels_for(isa)), threads_(shared_pool(std::max<size_t>(threads, 1))),
+      cache_pool_(std::make_shared<KvPool>(shape.kv_shape().chunk_bytes())), arena_(arena_bytes, PageBuffer::Pages::huge),
       layers_(shape.layers.size()), scratch_(threads_->pool.size()), best_(threads_->pool.size()) {
   if (shape.head_dim > most_head_dim) throw std::invalid_argument("heads of more than 1024 elements");
   if (shape.experts_used > shape.experts) throw std::invalid_argument("more experts are used than there are");
@@ -49,7 +50,7 @@ Transformer::Transformer(const ModelShape& shape, size_t arena_bytes, size_t thr
   normed_ = floats(slice_limit * width);
   delta_ = floats(slice_limit * width);
   query_ = floats(slice_limit * queries);
-  query_integers_ = PageBuffer(slice_limit * shape.heads * KvCache::padded_key(shape.head_dim) * sizeof(int16_t), PageBuffer::Pages::normal);
+  query_integers_ = PageBuffer(slice_limit * shape.heads * KvShape::padded_key(shape.head_dim) * sizeof(int16_t), PageBuffer::Pages::normal);
   query_units_ = floats(slice_limit * shape.heads);
   attended_ = floats(slice_limit * queries);
   key_ = floats(slice_limit * keys);
@@ -75,6 +76,7 @@ void Transformer::forward(const PassRows& rows) {
   if (rows.best.count) best_.begin_pass(rows.best, rows.logit_rows.size());
   else logits_.resize(rows.logit_rows.size() * logits_stride());
   hidden_.resize(rows.logit_rows.size() * shape_.width);
+  begin_pass(rows);
   for (size_t begin = 0; begin < rows.tokens.size(); begin += slice_limit)
     forward_slice(rows, begin, std::min(begin + slice_limit, rows.tokens.size()));
 }
@@ -90,6 +92,7 @@ void Transformer::check(const PassRows& rows) const {
     const int32_t parent = rows.parents[i];
     if (parent < -1 || parent >= int32_t(i) || (parent >= 0 && rows.cache_of_row[size_t(parent)] != rows.cache_of_row[i]))
       throw std::invalid_argument("a parent must come before its row, in the same sequence");
+    if (&rows.caches[cache]->pool() != cache_pool_.get()) throw std::invalid_argument("a cache of another model");
     if (rows.caches[cache]->length() + ++taken[cache] > rows.caches[cache]->capacity()) throw std::length_error("the cache is full");
   }
   for (const int32_t row : rows.logit_rows)
@@ -131,7 +134,16 @@ void Transformer::plan_rows(const PassRows& rows) {
     else if (parent) view.branch = parent->branch;
     view.branch.push_back(uint32_t(view.slot));
   }
-  for (size_t i = 0; i < rows.caches.size(); ++i) rows.caches[i]->begin_pass(taken[i]);
+}
+
+// Finds room for the keys and values of all rows before any cache changes.
+void Transformer::begin_pass(const PassRows& rows) {
+  std::vector<size_t> counts(rows.caches.size(), 0);
+  for (const int32_t cache : rows.cache_of_row) ++counts[size_t(cache)];
+  size_t missing = 0;
+  for (size_t i = 0; i < counts.size(); ++i) missing += rows.caches[i]->missing(counts[i]);
+  std::vector<KvChunk> chunks = cache_pool_->take(missing);
+  for (size_t i = 0; i < counts.size(); ++i) rows.caches[i]->begin_pass(counts[i], chunks);
 }
 
 void Transformer::forward_slice(const PassRows& rows, size_t begin, size_t end) {
@@ -269,7 +281,7 @@ void Transformer::position_query(size_t index, size_t head, size_t row) {
   if (!layer.query_bias.empty()) kernels_.add(query, layer.query_bias.data() + head * dims, dims);
   position_head(query, layer.query_norm, rope_table_of(index, row));
   const size_t shared = shape_.heads / shape_.kv_heads, at = (head / shared * slice_rows_ + row) * shared + head % shared;
-  const float unit = kernels_.to_int16(query, dims, most_key, most_key_norm, query_integers_.as<int16_t>() + at * KvCache::padded_key(dims));
+  const float unit = kernels_.to_int16(query, dims, most_key, most_key_norm, query_integers_.as<int16_t>() + at * KvShape::padded_key(dims));
   query_units_.as<float>()[at] = unit * shape_.attention_scale;
 }
 

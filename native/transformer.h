@@ -46,6 +46,8 @@ struct ModelShape {
   bool expert_weights_normalised = true; // the weights of a row's experts sum to one, before the scale
   float expert_weights_scale = 1;
   size_t rope_short_context = 0;  // caches of more positions take the long divisors, where the model has both
+
+  KvShape kv_shape() const { return {layers.size(), kv_heads, head_dim}; }
 };
 
 // The tokens that have logits in some rows.
@@ -101,11 +103,13 @@ class Transformer {
   // Room for `capacity` rows of this model's LM head, which must outlive it.
   ShortHead make_short_head(size_t capacity) const { return {output_matrix(), capacity}; }
 
-  KvCache make_cache(size_t capacity) const { return {layers_.size(), shape_.kv_heads, shape_.head_dim, capacity}; }
+  // What the caches of this model take their memory from.
+  const std::shared_ptr<KvPool>& cache_pool() const { return cache_pool_; }
+  KvCache make_cache(size_t capacity) const { return {shape_.kv_shape(), cache_pool_, capacity}; }
 
   // Evaluates the rows and makes them pending in their caches. Logits or best tokens, and hidden states (after the last
   // norm) of logit_rows stay valid until the next call. Throws std::invalid_argument for a token, parent or row out of
-  // range or a full cache; the caches are unchanged then.
+  // range, or a full cache, and as KvPool::take does; the caches hold what they held then.
   void forward(const PassRows& rows);
 
   const float* logits() const { return logits_.data(); }
@@ -167,6 +171,7 @@ class Transformer {
   void check(const PassRows& rows) const;
   void check_heads(const PassRows& rows) const;
   void plan_rows(const PassRows& rows);
+  void begin_pass(const PassRows& rows);
   void forward_slice(const PassRows& rows, size_t begin, size_t end);
   size_t rows_attended_together() const;
   void embed(const PassRows& rows, size_t begin);
@@ -209,6 +214,7 @@ class Transformer {
   ModelShape shape_;
   const KernelTable& kernels_;
   std::shared_ptr<SharedPool> threads_;
+  std::shared_ptr<KvPool> cache_pool_;
   PageBuffer arena_;
   size_t arena_used_ = 0;
   std::vector<Layer> layers_;

@@ -20,7 +20,7 @@ from borrador.draft.recycle import RecycleDrafter
 from borrador.engine.llm import LLM
 from borrador.engine.loading import Parts, open_parts
 from borrador.models.native import NativeModel
-from borrador.models.target import Batch, BestTokens, Rows, Target
+from borrador.models.target import Batch, BestTokens, CacheUsage, Rows, Target
 from borrador.sampling.shaping import Shaper
 from borrador.types import Completion, Draft, Float32Array
 
@@ -87,6 +87,15 @@ class DisturbedModel:
 
     def open(self, context_length: int) -> Target:
         return _DisturbedSequence(self._model.open(context_length))
+
+    def limit_cache(self, limit_bytes: int | None) -> None:
+        self._model.limit_cache(limit_bytes)
+
+    def cache_usage(self) -> CacheUsage:
+        return self._model.cache_usage()
+
+    def cache_bytes(self, tokens: int) -> int:
+        return self._model.cache_bytes(tokens)
 
     def forward(self, batch: Batch) -> Sequence[Float32Array]:
         return [sequence.forward(rows) for sequence, rows in batch]

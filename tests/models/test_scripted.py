@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from borrador.errors import ContextLengthError
+from borrador.errors import ContextLengthError, MemoryLimitError
 from borrador.models.scripted import ScriptedModel, ScriptedTarget
 from borrador.models.target import Rows
 
@@ -68,3 +68,33 @@ def test_misuse_is_an_error(misuse: Callable[[ScriptedTarget], object], error: s
 def test_rows_beyond_the_context_are_refused() -> None:
     with pytest.raises(ContextLengthError):
         ScriptedModel(8).open(3).forward(Rows.chain([1, 2, 3, 4]))
+
+
+def test_memory_is_a_byte_for_each_token_that_sequences_hold() -> None:
+    model = ScriptedModel(8)
+    first, second = model.open(16), model.open(16)
+    first.forward(Rows.chain([1, 2, 3]))
+    assert model.cache_usage() == (3, None)
+    first.commit([0, 1])
+    second.copy_from(first, 1)
+    assert model.cache_usage() == (3, None)
+    assert model.cache_bytes(7) == 7
+    del second
+    first.rewind(0)
+    assert model.cache_usage() == (0, None)
+
+
+def test_a_pass_beyond_the_limit_of_memory_changes_nothing() -> None:
+    model = ScriptedModel(8)
+    sequences = [model.open(16) for _ in range(3)]
+    model.limit_cache(5)
+    batch = [(sequence, Rows.chain([1, 2])) for sequence in sequences]
+    with pytest.raises(MemoryLimitError, match="may take 5 bytes, and 6 are needed"):
+        model.forward(batch)
+    assert model.cache_usage() == (0, 5)
+    assert not any(sequence.passes for sequence in sequences)
+    model.forward(batch[:2])
+    with pytest.raises(MemoryLimitError):
+        sequences[2].forward(Rows.chain([1, 2]))
+    sequences[0].commit([])
+    assert len(sequences[2].forward(Rows.chain([1, 2]))) == 2

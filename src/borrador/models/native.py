@@ -12,7 +12,7 @@ from borrador import _native
 from borrador.errors import ContextLengthError, MemoryLimitError, ModelError
 from borrador.models.config import ModelConfig
 from borrador.models.gguf import GgufFile
-from borrador.models.target import Batch, BestTokens, Rows, Shortlist, Target, of_each
+from borrador.models.target import Batch, BestTokens, CacheUsage, Rows, Shortlist, Target, of_each
 from borrador.models.weights import build_engine, default_threads, load_tensors
 from borrador.types import Float32Array, Int32Array
 
@@ -87,7 +87,7 @@ class NativeModel:
         """Start a sequence with an empty cache of `context_length` tokens; memory is taken as it fills.
 
         Raises:
-            MemoryLimitError: the address space for it cannot be had.
+            MemoryLimitError: no machine has the memory for it.
         """
         try:
             return NativeSequence(self, self.engine.make_cache(context_length))
@@ -95,6 +95,28 @@ class NativeModel:
             raise MemoryLimitError(
                 f"a cache for {context_length} tokens does not fit into memory", "Choose a smaller context."
             ) from error
+
+    def limit_cache(self, limit_bytes: int | None) -> None:
+        self.engine.cache_pool.limit_bytes = limit_bytes
+
+    def cache_usage(self) -> CacheUsage:
+        pool = self.engine.cache_pool
+        return CacheUsage(pool.used_bytes, pool.limit_bytes)
+
+    def cache_bytes(self, tokens: int) -> int:
+        return self.engine.cache_pool.bytes_of(tokens)
+
+    def short_of_cache(self, error: MemoryError) -> MemoryLimitError:
+        """What to say where a pass cannot have the memory that the keys and values of its rows take."""
+        usage = self.cache_usage()
+        if usage.limit_bytes is None or not isinstance(error, _native.CacheLimitError):
+            message = f"keys and values take {usage.used_bytes / 1e6:.1f} MB, and the system refuses more memory"
+            return MemoryLimitError(message, "Close other programs, or choose a smaller context.")
+        return MemoryLimitError(
+            f"keys and values may take {usage.limit_bytes / 1e6:.1f} MB of memory, and more is needed than the "
+            f"{max(usage.limit_bytes - usage.used_bytes, 0) / 1e6:.1f} MB that are left",
+            "Wait until other requests have ended, or allow more memory.",
+        )
 
     def shortlist(self, tokens: Sequence[int], room: int = 0) -> NativeShortlist:
         """Tokens whose rows of the LM head lie together, with room for so many more. See `NarrowModel.shortlist`."""
@@ -108,7 +130,7 @@ class NativeModel:
         return shortlist
 
     def forward(self, batch: Batch) -> list[Float32Array]:
-        return of_each(batch, self.engine.forward(self._native_rows(batch), heads=self._heads_of(batch)))
+        return of_each(batch, self.find_logits(self._native_rows(batch), self._heads_of(batch)))
 
     def best(
         self, batch: Batch, count: int, *, within: int | None = None, normalised: bool = False
@@ -128,6 +150,14 @@ class NativeModel:
             raise ModelError("a pass takes sequences of one model", "Open them on the model that evaluates them.")
         return sequence
 
+    def find_logits(
+        self, rows: Sequence[_native.SequenceRows], heads: Sequence[Sequence[_native.ShortHead]]
+    ) -> Float32Array:
+        try:
+            return self.engine.forward(rows, heads=heads)
+        except MemoryError as error:
+            raise self.short_of_cache(error) from error
+
     def find_best(
         self,
         rows: Sequence[_native.SequenceRows],
@@ -138,7 +168,10 @@ class NativeModel:
     ) -> tuple[Int32Array, Float32Array, Float32Array]:
         size = self.config.vocabulary_size
         within = size if within is None else min(within, size)
-        return self.engine.best(rows, count=count, within=within, normaliser=normalised, heads=heads)
+        try:
+            return self.engine.best(rows, count=count, within=within, normaliser=normalised, heads=heads)
+        except MemoryError as error:
+            raise self.short_of_cache(error) from error
 
     def close(self) -> None:
         """Free the weights once no sequence uses them."""
@@ -197,7 +230,7 @@ class NativeSequence:
         return self.cache, rows.tokens, rows.parents, rows.logits_from
 
     def forward(self, rows: Rows) -> Float32Array:
-        return self._model.engine.forward((self.native_rows(rows),), heads=(self.heads,))
+        return self._model.find_logits((self.native_rows(rows),), (self.heads,))
 
     def best(self, rows: Rows, count: int, *, within: int | None = None, normalised: bool = False) -> BestTokens:
         model = self._model
@@ -219,7 +252,10 @@ class NativeSequence:
         self.cache.rewind(length)
 
     def assume(self, length: int) -> None:
-        self.cache.assume(length)
+        try:
+            self.cache.assume(length)
+        except MemoryError as error:
+            raise self._model.short_of_cache(error) from error
 
     def copy_from(self, source: Target, length: int) -> None:
         self.cache.copy_from(self._model.own(source).cache, length)

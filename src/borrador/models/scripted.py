@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from weakref import WeakSet
 
 import numpy as np
 
-from borrador.errors import ContextLengthError
-from borrador.models.target import Batch, BestTokens, Rows, Shortlist, Target
+from borrador.errors import ContextLengthError, MemoryLimitError
+from borrador.models.target import Batch, BestTokens, CacheUsage, Rows, Shortlist, Target
 from borrador.types import Float32Array
 
 
 class ScriptedModel:
-    """Weights for `ScriptedTarget`: equal seeds give equal logits.
+    """Weights for `ScriptedTarget`: equal seeds give equal logits. Each token that a sequence holds takes a byte.
 
     Args:
         vocabulary_size: tokens it knows.
@@ -24,6 +25,7 @@ class ScriptedModel:
 
     Attributes:
         batches: of every pass over several sequences so far, how many they were.
+        sequences: that are open on it.
     """
 
     def __init__(
@@ -39,6 +41,8 @@ class ScriptedModel:
         self.script = tuple(script)
         self.closed = False
         self.batches: list[int] = []
+        self.sequences: WeakSet[ScriptedTarget] = WeakSet()
+        self._limit_bytes: int | None = None
         self._seed = seed
         self._memory = memory
         self._sharpness = sharpness
@@ -46,6 +50,23 @@ class ScriptedModel:
 
     def open(self, context_length: int) -> ScriptedTarget:
         return ScriptedTarget(self, context_length)
+
+    def limit_cache(self, limit_bytes: int | None) -> None:
+        self._limit_bytes = limit_bytes
+
+    def cache_usage(self) -> CacheUsage:
+        return CacheUsage(sum(sequence.held for sequence in self.sequences), self._limit_bytes)
+
+    def cache_bytes(self, tokens: int) -> int:
+        return tokens
+
+    def require_room(self, batch: Batch) -> None:
+        """Refuse a pass over these rows where they do not fit into the memory of the cache."""
+        passing = {id(sequence) for sequence, _ in batch}
+        held = sum(sequence.held for sequence in self.sequences if id(sequence) not in passing)
+        needed = held + sum(sequence.length + len(rows.tokens) for sequence, rows in batch)
+        if self._limit_bytes is not None and needed > self._limit_bytes:
+            raise MemoryLimitError(f"the cache may take {self._limit_bytes} bytes, and {needed} are needed", "Wait.")
 
     def shortlist(self, tokens: Sequence[int], room: int = 0) -> ScriptedShortlist:
         return ScriptedShortlist(tokens, min(len(tokens) + room, self.vocabulary_size))
@@ -67,6 +88,7 @@ class ScriptedModel:
         self.batches.append(len(batch))
         if len({id(sequence) for sequence, _ in batch}) < len(batch):
             raise RuntimeError("a sequence stands twice in a pass")
+        self.require_room(batch)
 
     def logits_after(self, prefix: Sequence[int]) -> Float32Array:
         """The vocabulary's logits after these tokens."""
@@ -121,6 +143,7 @@ class ScriptedTarget:
         self._rows: Rows | None = None
         self._shortlists: tuple[ScriptedShortlist, ...] = ()
         self._logits = np.empty((0, 0), np.float32)
+        model.sequences.add(self)
 
     @property
     def vocabulary_size(self) -> int:
@@ -133,6 +156,11 @@ class ScriptedTarget:
     @property
     def length(self) -> int:
         return len(self.tokens)
+
+    @property
+    def held(self) -> int:
+        """Tokens in its cache, uncommitted rows among them."""
+        return self.length + (0 if self._rows is None else len(self._rows.tokens))
 
     def forward(self, rows: Rows) -> Float32Array:
         if self._model.closed:
@@ -211,6 +239,7 @@ class ScriptedTarget:
             raise RuntimeError("a token outside the vocabulary")
         if self.length + count > self.context_length:
             raise ContextLengthError(f"{self.length} + {count} rows do not fit into {self.context_length}")
+        self._model.require_room([(self, rows)])
 
     def _paths(self, rows: Rows) -> list[list[int]]:
         paths: list[list[int]] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,6 +110,7 @@ class Target(Protocol):
 
         Raises:
             ContextLengthError: the rows do not fit into the context.
+            MemoryLimitError: nor into the memory of the cache; no sequence has changed then.
         """
         ...
 
@@ -128,6 +129,7 @@ class Target(Protocol):
 
         Raises:
             ContextLengthError: the rows do not fit into the context.
+            MemoryLimitError: nor into the memory of the cache; no sequence has changed then.
         """
         ...
 
@@ -139,19 +141,37 @@ class Target(Protocol):
         ...
 
     def rewind(self, length: int) -> None:
-        """Drop every token after the first `length` committed ones, and any uncommitted rows."""
+        """Drop every token after the first `length` committed ones, and any uncommitted rows, and free their memory."""
         ...
 
     def assume(self, length: int) -> None:
         """Let `length` tokens count as committed, whatever the cache holds in their place: to time passes behind them.
 
         What passes compute then has no meaning; `rewind(0)` must follow.
+
+        Raises:
+            MemoryLimitError: the memory of the cache does not suffice.
         """
         ...
 
     def copy_from(self, source: Target, length: int) -> None:
-        """Drop everything, and hold the first `length` committed tokens of another sequence on the same model."""
+        """Drop everything, and hold the first `length` committed tokens of another sequence on the same model.
+
+        Both hold them in the same memory, until one of them goes on otherwise.
+        """
         ...
+
+
+class CacheUsage(NamedTuple):
+    """Memory for the keys and values of all sequences on a model.
+
+    Attributes:
+        used_bytes: what they hold; what several of them share counts once.
+        limit_bytes: what they may hold; None is whatever the system gives.
+    """
+
+    used_bytes: int
+    limit_bytes: int | None
 
 
 # Rows of several sequences, each sequence once.
@@ -165,11 +185,27 @@ class Model(Protocol):
         """Start a sequence with an empty cache of `context_length` tokens."""
         ...
 
+    def limit_cache(self, limit_bytes: int | None) -> None:
+        """From now on let sequences take so much memory together; None is whatever the system gives.
+
+        What they hold already they keep.
+        """
+        ...
+
+    def cache_usage(self) -> CacheUsage:
+        """Safe to call on any thread, at any time."""
+        ...
+
+    def cache_bytes(self, tokens: int) -> int:
+        """Memory that one sequence of so many tokens takes, if it shares none."""
+        ...
+
     def forward(self, batch: Batch) -> Sequence[Float32Array]:
         """Evaluate rows of several sequences in one pass: for each what its own `forward` gives, bit by bit.
 
         Raises:
             ContextLengthError: a sequence's rows do not fit into its context.
+            MemoryLimitError: nor into the memory of the cache; no sequence has changed then.
         """
         ...
 
@@ -180,6 +216,7 @@ class Model(Protocol):
 
         Raises:
             ContextLengthError: a sequence's rows do not fit into its context.
+            MemoryLimitError: nor into the memory of the cache; no sequence has changed then.
         """
         ...
 

@@ -27,12 +27,12 @@ def build_engine(file: GgufFile, config: ModelConfig, threads: int) -> _native.T
     """An engine without weights yet.
 
     Raises:
-        MemoryLimitError: weights and working space do not fit into free memory.
+        MemoryLimitError: weights, working space and the first tokens of a sequence do not fit into free memory.
         UsageError: `BORRADOR_ISA` names an instruction set that this machine lacks.
     """
     arena_bytes = sum(_packed_bytes(config, tensor) for tensor in file.tensors.values() if len(tensor.shape) > 1)
     shape = _shape(config)
-    needed, available = arena_bytes + _WORKING_BYTES, available_bytes()
+    needed, available = arena_bytes + _WORKING_BYTES + shape.cache_chunk_bytes, available_bytes()
     if available is not None and needed > available:
         raise MemoryLimitError(
             f"{file.path.name} needs {needed / 1e9:.1f} GB of memory, and {available / 1e9:.1f} GB are free",

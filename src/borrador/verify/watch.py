@@ -11,7 +11,7 @@ import numpy as np
 
 from borrador.errors import ModelError
 from borrador.models.passes import Evidence
-from borrador.models.target import Batch, BestTokens, Model, Rows, Target
+from borrador.models.target import Batch, BestTokens, CacheUsage, Model, Rows, Target
 from borrador.types import Float32Array, Int32Array
 
 
@@ -55,6 +55,15 @@ class WatchedModel:
 
     def open(self, context_length: int) -> Target:
         return _WatchedTarget(self._model.open(context_length), self._seen)
+
+    def limit_cache(self, limit_bytes: int | None) -> None:
+        self._model.limit_cache(limit_bytes)
+
+    def cache_usage(self) -> CacheUsage:
+        return self._model.cache_usage()
+
+    def cache_bytes(self, tokens: int) -> int:
+        return self._model.cache_bytes(tokens)
 
     def forward(self, batch: Batch) -> Sequence[Float32Array]:
         found = self._model.forward(_unwatched(batch))
