@@ -11,7 +11,8 @@ import pytest
 
 from borrador.draft.protocol import GoOn, Price, always
 from borrador.engine.candidates import LONGEST_DRAFT, PassCost
-from borrador.engine.controller import Controller, FixedLength, RequestPlan
+from borrador.engine.controller import Controller, RequestPlan
+from borrador.engine.fixed_length import FixedLength
 from borrador.engine.proposer import Desk
 from borrador.types import Draft, Verdict
 

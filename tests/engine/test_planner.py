@@ -10,7 +10,8 @@ from tests.scripted import OracleDrafter
 from borrador.draft.protocol import Price
 from borrador.draft.steps import alone
 from borrador.engine.candidates import Load
-from borrador.engine.controller import FixedLength, RequestPlan
+from borrador.engine.controller import RequestPlan
+from borrador.engine.fixed_length import FixedLength
 from borrador.engine.planner import Planner
 from borrador.engine.profile import Profile
 from borrador.engine.proposer import Desk

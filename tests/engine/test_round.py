@@ -16,7 +16,7 @@ from borrador.draft.protocol import Drafter, DraftSession, GoOn, always
 from borrador.draft.recycle import RecycleDrafter
 from borrador.draft.suffix import SuffixDrafter
 from borrador.engine.answer import Answer
-from borrador.engine.controller import FixedLength
+from borrador.engine.fixed_length import FixedLength
 from borrador.engine.proposer import Proposer
 from borrador.engine.round import RoundState, play_round
 from borrador.models.scripted import ScriptedModel, ScriptedTarget

@@ -12,7 +12,7 @@ import numpy as np
 
 from borrador.draft.model import ModelDrafter
 from borrador.draft.protocol import DraftSession, GoOn, StatelessSession, always
-from borrador.engine.controller import FixedLength
+from borrador.engine.fixed_length import FixedLength
 from borrador.engine.proposer import Proposer
 from borrador.engine.round import RoundState, play_round
 from borrador.sampling.noise import FreshNoise, Noise
