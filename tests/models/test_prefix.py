@@ -7,7 +7,9 @@ from borrador.models.scripted import ScriptedModel
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "length"), [([], [], 0), ([1], [], 0), ([1, 2], [1, 2, 3], 2), ([1, 2, 3], [1, 9, 3], 1), ([1], [2], 0)]
+    ("a", "b", "length"),
+    [([], [], 0), ([1], [], 0), ([1, 2], [1, 2, 3], 2), ([1, 2, 3], [1, 9, 3], 1), ([1], [2], 0)]
+    + [([7] * 200, [7] * index + [8] * 200, index) for index in (0, 63, 64, 65, 127, 128, 199, 200)],
 )
 def test_common_prefix_counts_equal_tokens_at_the_beginning(a: list[int], b: list[int], length: int) -> None:
     assert common_prefix(a, b) == length
