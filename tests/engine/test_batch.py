@@ -13,8 +13,9 @@ from tests.scripted import VOCABULARY, OracleDrafter, ids, scripted_llm
 from borrador.draft.lookup import LookupDrafter
 from borrador.draft.model import ModelDrafter
 from borrador.draft.protocol import GoOn, always
-from borrador.engine.batch import STEP_ROWS
 from borrador.engine.llm import LLM
+from borrador.engine.prompts import DEFAULT_CONCURRENT
+from borrador.engine.reading import STEP_ROWS
 from borrador.engine.stream import BatchStream
 from borrador.errors import ContextLengthError, MemoryLimitError, ModelError, UsageError
 from borrador.models.prefix import CachedSequence
@@ -88,7 +89,7 @@ def test_each_answer_is_the_one_its_prompt_gets_alone(concurrent: int, drafting:
     plain = llm.generate_many(PROMPTS, MIXED, concurrent=concurrent, speculate=False)
     assert [parts_of(one) for one in plain] == [parts_of(one) for one in alone]
     assert max(model_of(llm).batches, default=1) == min(concurrent, len(PROMPTS)) or concurrent == 1
-    assert len(llm._sequences._idle) == min(concurrent, len(PROMPTS))
+    assert min(concurrent, len(PROMPTS)) <= len(llm._sequences._idle) <= concurrent
     idle_sequences_are_true(llm)
 
 
@@ -239,7 +240,7 @@ def test_a_request_that_fails_in_the_middle_ends_alone(
             assert 0 < len(written) < len(completion.token_ids)
         assert tuple(written) == completion.token_ids[: len(written) if which == 3 else None]
     assert drafter.open_sessions == 0
-    assert len(llm._sequences._idle) == len(PROMPTS)
+    assert len(PROMPTS) <= len(llm._sequences._idle) <= DEFAULT_CONCURRENT
     idle_sequences_are_true(llm)
     assert parts_of(llm.generate(PROMPTS[1], MIXED[1])) == parts_of(expected[1])
 
@@ -254,7 +255,7 @@ def test_an_answer_that_reaches_the_end_of_its_context_ends_beside_the_others() 
     assert [one.finish_reason for one in together] == ["length"] * 3
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 def test_an_interrupted_pass_ends_all_answers_and_leaves_the_model_ready(
     error: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:

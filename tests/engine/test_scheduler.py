@@ -2,99 +2,28 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from tests.batches import PATIENCE_S, Clerk, eventually, send
 from tests.scripted import VOCABULARY, OracleDrafter, scripted_llm
 
 from borrador.draft.lookup import LookupDrafter
-from borrador.engine.batch import Progress
 from borrador.engine.llm import LLM
 from borrador.engine.requests import Drafting
 from borrador.engine.scheduler import Scheduler, SchedulerLimits
 from borrador.errors import QueueFullError, UnavailableError, UsageError
 from borrador.models.scripted import ScriptedModel
-from borrador.types import GenerationEvent, SamplingParams
+from borrador.types import SamplingParams
 
-PATIENCE_S = 20.0
 FREE = SamplingParams(max_tokens=30, ignore_eos=True)
 SAMPLED = SamplingParams(temperature=0.8, seed=5, max_tokens=40, ignore_eos=True)
 ENDLESS = SamplingParams(max_tokens=200, ignore_eos=True)
 
 
-class Clerk:
-    """Listens to a scheduler, and keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.events: dict[int, list[GenerationEvent]] = defaultdict(list)
-        self.errors: dict[int, Exception] = {}
-        self.calls = 0
-        self.hook: Callable[[], None] = lambda: None
-        self._told = threading.Condition()
-
-    def __call__(self, told: Sequence[Progress]) -> None:
-        self.hook()
-        with self._told:
-            self.calls += 1
-            for progress in told:
-                self.events[progress.key].extend(progress.events)
-                if progress.error is not None:
-                    self.errors[progress.key] = progress.error
-            self._told.notify_all()
-
-    def wait(self, condition: Callable[[], bool]) -> None:
-        with self._told:
-            assert self._told.wait_for(condition, PATIENCE_S)
-
-    def has_ended(self, key: int) -> bool:
-        events = self.events.get(key, [])
-        return key in self.errors or bool(events and events[-1].finish_reason)
-
-    def wait_for(self, *keys: int) -> None:
-        self.wait(lambda: all(self.has_ended(key) for key in keys))
-
-    @contextmanager
-    def holding(self) -> Iterator[Callable[[], None]]:
-        """Keep the scheduler from another step as soon as it tells something; gives what waits for that."""
-        gate, held = threading.Event(), threading.Event()
-
-        def hold() -> None:
-            held.set()
-            assert gate.wait(PATIENCE_S)
-
-        def wait() -> None:
-            assert held.wait(PATIENCE_S)
-
-        self.hook = hold
-        try:
-            yield wait
-        finally:
-            self.hook = lambda: None
-            gate.set()
-
-    def tokens(self, key: int) -> tuple[int, ...]:
-        return tuple(token for event in self.events[key] for token in event.token_ids)
-
-
 def make_llm(*drafters: Any, context_length: int = 256) -> LLM:
     return scripted_llm(ScriptedModel(VOCABULARY, seed=3, memory=3), *drafters, context_length=context_length)
-
-
-def send(scheduler: Scheduler, prompt: str, params: SamplingParams, namespace: str = "", **options: Any) -> int:
-    with scheduler.reserve(1, namespace) as reservation:
-        return scheduler.submit(scheduler.prepare(prompt, params, Drafting()), reservation, **options)
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.001)
 
 
 def test_answers_are_those_of_plain_decoding_whenever_requests_come() -> None:
@@ -230,12 +159,17 @@ def test_a_thread_that_breaks_down_tells_everybody(monkeypatch: pytest.MonkeyPat
         keys = [send(scheduler, "abc", ENDLESS)]
         held()
         keys += [send(scheduler, "abc", ENDLESS) for _ in range(4)]
+        scheduler.cancel(keys.pop())
         monkeypatch.setattr(scheduler._batch, "step", failing)
     clerk.wait_for(*keys)
     assert {type(clerk.errors[key]) for key in keys} == {UnavailableError}
     with pytest.raises(UnavailableError, match="broke down"):
         scheduler.reserve()
+    eventually(lambda: not scheduler._thread.is_alive())
     scheduler.close()
+    now = scheduler.snapshot()
+    assert (now.requests_admitted, now.requests_failed, now.requests_cancelled) == (5, 4, 1)
+    assert (now.running, now.waiting, now.reserved, now.is_healthy) == (0, 0, 0, False)
     assert llm.generate("abc", FREE).token_ids
 
 

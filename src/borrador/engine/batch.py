@@ -6,57 +6,29 @@ alone; whatever happens, every cache ends at its last committed token.
 
 from __future__ import annotations
 
+import logging
 import math
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
+from borrador.engine.admission import Admission
 from borrador.engine.candidates import Load, PassCost
-from borrador.engine.line import Line, Waiting
-from borrador.engine.member import Member, Request
+from borrador.engine.costs import behind
+from borrador.engine.line import Request, Ticket
+from borrador.engine.member import Member
+from borrador.engine.progress import Census
+from borrador.engine.progress import Progress as Progress
+from borrador.engine.reading import ReadingPace
 from borrador.engine.round import Times
-from borrador.engine.session import ObservePass, closing_event
+from borrador.engine.session import ObservePass
+from borrador.engine.shared_pass import verify, withdraw_drafts
 from borrador.engine.sharing import Sharing
-from borrador.errors import MemoryLimitError
-from borrador.models.passes import evaluate_batch
-from borrador.models.prefix import SequencePool, common_prefix
-from borrador.models.target import Model, Rows
-from borrador.types import GenerationEvent, GenerationStats
+from borrador.engine.speeds import Speeds, Step
+from borrador.models.prefix import SequencePool
+from borrador.models.target import CacheUsage, Model
+from borrador.types import Draft, GenerationStats
 
-STEP_ROWS = 256  # as many as the native engine takes through its layers together: of more, weights are read twice
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """What a step brought for one request.
-
-    Attributes:
-        key: of the request.
-        events: of its answer.
-        error: why it failed, and ended; None where it did not.
-    """
-
-    key: int
-    events: Sequence[GenerationEvent] = ()
-    error: Exception | None = None
-
-
-@dataclass(slots=True)
-class Census:
-    """Passes so far, and their rows.
-
-    Attributes:
-        passes: of the target.
-        rows: in all of them.
-        prompt_rows: of these, pieces of prompts that did not yet lead to a token.
-        draft_rows: of these, tokens of drafts.
-    """
-
-    passes: int = 0
-    rows: int = 0
-    prompt_rows: int = 0
-    draft_rows: int = 0
+_log = logging.getLogger("borrador")
 
 
 class Batch:
@@ -68,28 +40,43 @@ class Batch:
         limit: requests written at a time; the others wait for their turn.
         observe_pass: told rows, seconds and load of passes that decode.
         pass_s: T(m), where drafts are chosen by it.
+        longest_s: seconds that a pass may take for the sake of prompts, where others are written and wait for it.
 
     Attributes:
         census: what was evaluated.
+        speeds: of writing.
     """
 
     def __init__(
-        self, model: Model, pool: SequencePool, limit: int, observe_pass: ObservePass, pass_s: PassCost | None = None
+        self,
+        model: Model,
+        pool: SequencePool,
+        limit: int,
+        observe_pass: ObservePass,
+        pass_s: PassCost | None = None,
+        *,
+        longest_s: float = math.inf,
     ) -> None:
         self._model = model
-        self._pool = pool
         self._limit = limit
         self._observe_pass = observe_pass
         self._pass_s = pass_s
-        self._waiting = Line()
+        self._waiting = Admission(model, pool)
+        self._reading = ReadingPace(longest_s)
         self._live: list[Member] = []
         self._stats: dict[int, GenerationStats] = {}
         self.census = Census()
+        self.speeds = Speeds()
 
     @property
     def is_busy(self) -> bool:
         """There is a request whose answer has not ended."""
         return bool(self._waiting or self._live)
+
+    @property
+    def cache_usage(self) -> CacheUsage:
+        """Memory that keys and values take, of idle sequences too."""
+        return self._model.cache_usage()
 
     @property
     def running(self) -> int:
@@ -110,17 +97,22 @@ class Batch:
             namespace: requests share nothing with those of other namespaces, and namespaces take turns.
             deadline: when its answer must end, by `time.monotonic`.
         """
-        self._waiting.add(Waiting(key=key, request=request, namespace=namespace, deadline=deadline))
+        self._waiting.add(Ticket(key=key, request=request, namespace=namespace, deadline=deadline))
+
+    def require_room(self, request: Request) -> None:
+        """Raise MemoryLimitError where there is no room for a request's longest answer even if it is alone."""
+        self._waiting.require_room(request)
 
     def cancel(self, key: int) -> bool:
         """End a request between two steps, wherever it stands; the others go on. Whether there was one."""
-        for waiting in [waiting for waiting in self._waiting if waiting.key == key]:
-            self._leave(waiting)
+        ticket = self._waiting.take_out(key)
+        if ticket is not None:
+            self._leave(ticket)
             return True
-        for member in [member for member in self._live if member.key == key]:
+        member = next((member for member in self._live if member.key == key), None)
+        if member is not None:
             self._end(member)
-            return True
-        return False
+        return member is not None
 
     def forget(self, key: int) -> None:
         """Drop the statistics of a request that has ended."""
@@ -128,85 +120,105 @@ class Batch:
 
     def close(self) -> None:
         """End all requests. Safe to call twice."""
-        self._waiting.clear()
+        while (ticket := self._waiting.next(())) is not None:
+            self._leave(ticket)
         while self._live:
             self._end(self._live[-1])
 
     def stats(self, key: int) -> GenerationStats:
         """What a request's answer cost so far. A shared step counts in full for each request that it served."""
-        live = (member.session.stats for member in self._live if member.key == key)
-        return self._stats.get(key) or next(live, GenerationStats())
+        live = (member.session.stats for member in list(self._live) if member.key == key)
+        return next(live, None) or self._stats.get(key) or GenerationStats()
 
     def step(self) -> list[Progress]:
         """Admit requests whose turn has come, and bring all of them on by one pass. An interrupt ends them all."""
         start = time.perf_counter()
         try:
             told = [*self._expire(), *self._admit()]
-            read = self._divide_rows()
-            sharing = self._propose(read)
-            drafted = time.perf_counter()
-            evidence = self._evaluate()
+            read, divided = self._divide_rows(), time.perf_counter()
+            sharing = self._draft(read)
+            rows, drafted = self.census.count(self._live), time.perf_counter()
+            is_whole = verify(self._model, self._live, self._make_room)
             forwarded = time.perf_counter()
-            for member in self._live:
-                member.accept(evidence.get(member.key))
-            self._learn(sharing, forwarded - drafted)
+            if is_whole and sharing is not None:
+                self._reading.observe(rows, read, forwarded - drafted)
+                self._learn(sharing, forwarded - drafted)
+            drafts = any(member.session.state.proposer.drafts for member in self._playing())
         except BaseException:
             self._abandon()
             raise
         times = Times(start, drafted, forwarded, time.perf_counter())
-        return [*told, *self._conclude(times)]
+        told += self._conclude(times)
+        if is_whole and not read and sharing is not None and sharing.load.requests:
+            load = sharing.load
+            step = Step(
+                requests=load.requests,
+                tokens=sum(progress.tokens for progress in told),
+                total_s=times.end - start,
+                draft_s=drafted - divided,
+                pass_s=forwarded - drafted,
+                plain_pass_s=self._pass_s and behind(self._pass_s, load)(load.requests),
+                drafts=drafts,
+                verifies=rows > load.rows,
+            )
+            self.speeds.observe(step)
+        return told
 
     def _expire(self) -> Iterator[Progress]:
-        """End the answers, not begun yet, of requests that waited too long."""
-        now = time.monotonic()
-        for waiting in [waiting for waiting in self._waiting if waiting.deadline <= now]:
-            self._leave(waiting)
-            yield Progress(waiting.key, (closing_event("", "timeout", 0),))
+        """End the answers of requests that waited too long."""
+        for ticket in self._waiting.expired():
+            event = ticket.expire()
+            self._leave(ticket)
+            yield Progress(ticket.key, (event,))
 
-    def _leave(self, waiting: Waiting) -> None:
-        self._waiting.remove(waiting)
-        self._stats[waiting.key] = GenerationStats(prompt_tokens=len(waiting.request.prompt))
+    def _leave(self, ticket: Ticket) -> None:
+        """Let a request go that does not wait any more, and is not written."""
+        self._stats[ticket.key] = ticket.stats
+        _safely(ticket.leave)
 
     def _admit(self) -> Iterator[Progress]:
-        while self._waiting and len(self._live) < self._limit:
-            waiting = self._waiting.pop()
+        while len(self._live) < self._limit and (ticket := self._waiting.next(self._live)) is not None:
             try:
-                self._open(waiting)
-            except MemoryLimitError as error:
-                if not self._live:
-                    yield Progress(waiting.key, error=error)
-                else:
-                    self._waiting.put_back(waiting)
-                    self._limit = len(self._live)
+                member = self._waiting.open(ticket, self._live)
             except Exception as error:  # noqa: BLE001 - a request fails alone, whatever it is
-                yield Progress(waiting.key, error=error)
-
-    def _open(self, waiting: Waiting) -> None:
-        request = waiting.request
-        sequence = self._pool.take(request.prompt)
-        try:
-            session = request.open(sequence)
-        except BaseException:
-            self._pool.give_back(sequence)
-            raise
-        before_last = request.prompt[:-1]  # the last token is always evaluated
-        elders = [(elder, common_prefix(elder.session.state.context, before_last)) for elder in self._live]
-        member = Member(waiting.key, session, elders, deadline=waiting.deadline)
-        self._live.append(member)
-        try:
-            session.begin()
-        except BaseException:
-            self._end(member)
-            raise
+                self._leave(ticket)
+                yield Progress(ticket.key, error=error)
+            else:
+                self._live += [member] if member is not None else []
 
     def _divide_rows(self) -> int:
         """Begin the round of every answer, and give the rows that are left to prompts in their order; how many."""
-        left = STEP_ROWS - sum(member.play() for member in self._live if not member.is_reading)
+        left = self._reading.rows(sum(member.play() for member in self._live if not member.is_reading))
         read = 0
         for member in self._live:
             if member.is_reading and not member.waits():
                 read += member.read(left - read)
         return read
+
+    def _draft(self, read: int) -> Sharing | None:
+        """As `_propose`; None where that fails, and nobody drafts."""
+        try:
+            sharing = self._propose(read)
+        except Exception as error:  # noqa: BLE001 - answers go on without drafts
+            _log.warning("drafting failed, and a step goes without it: %r", error)
+            sharing = None
+            for member in self._playing():
+                member.place(Draft())
+        return sharing
+
+    def _make_room(self) -> bool:
+        """Where a pass lacks memory: drop an idle sequence, else all drafts, else the youngest request of several."""
+        if self._waiting.reclaim() or withdraw_drafts(self._live):
+            return True
+        if len(self._live) < 2:
+            return False
+        youngest = max(self._live, key=lambda member: member.key)
+        youngest.undo()
+        self._depart(youngest)
+        self._stats[youngest.key] = youngest.session.stats
+        self._waiting.preempt(youngest)
+        self.census.preemptions += 1
+        return True
 
     def _propose(self, read: int) -> Sharing:
         """Fill in the rows of all rounds; how they share the pass."""
@@ -215,26 +227,6 @@ class Batch:
         sharing = Sharing(_load_of(playing, pieces), self._pass_s, read, draining=not self._waiting)
         sharing.draft(playing)
         return sharing
-
-    def _evaluate(self) -> dict[int, Any]:
-        """One pass over all rows; by key what each request asked of it."""
-        sharing = [(member, member.rows) for member in self._live if member.rows is not None]
-        batch = [(member.target, rows) for member, rows in sharing]
-        self._count(sharing)
-        found = evaluate_batch(self._model, batch, [member.wanted for member, _ in sharing]) if batch else ()
-        return {member.key: evidence for (member, _), evidence in zip(sharing, found, strict=True)}
-
-    def _count(self, sharing: Sequence[tuple[Member, Rows]]) -> None:
-        if not sharing:
-            return
-        census = self.census
-        census.passes += 1
-        for member, rows in sharing:
-            census.rows += len(rows.tokens)
-            if member.round is None:
-                census.prompt_rows += len(rows.tokens)
-            else:
-                census.draft_rows += len(member.round.draft.tokens)
 
     def _learn(self, sharing: Sharing, seconds: float) -> None:
         """Learn what the pass took, and what asking drafters brought."""
@@ -262,13 +254,25 @@ class Batch:
         self.close()
 
     def _end(self, member: Member) -> None:
-        self._live.remove(member)
-        member.is_gone = True
+        self._depart(member)
         self._stats[member.key] = member.session.stats
-        try:
-            member.session.end()
-        finally:
-            self._pool.give_back(member.session.sequence)
+        if not _safely(member.session.end):
+            member.session.sequence.clear()
+        self._waiting.release(member.session.sequence)
+
+    def _depart(self, member: Member) -> None:
+        self._live.remove(member)
+        member.is_gone, member.elders = True, ()
+
+
+def _safely(work: Callable[[], None]) -> bool:
+    """Do what a request's drafters may get wrong, at its end; whether it was done."""
+    try:
+        work()
+    except Exception:  # noqa: BLE001 - whatever it is, the others go on
+        _log.exception("a request could not be ended as it should")
+        return False
+    return True
 
 
 def _load_of(playing: Sequence[Member], pieces: int) -> Load:

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-import threading
-import weakref
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from types import TracebackType
-from typing import Any, overload
+from typing import overload
 
 from borrador.config import DEFAULT_CONTEXT
 from borrador.draft.protocol import Drafter
 from borrador.engine.batch import Batch
-from borrador.engine.member import Request
+from borrador.engine.line import Request
 from borrador.engine.planner import Planner
 from borrador.engine.profile import Profile
 from borrador.engine.prompts import DEFAULT_CONCURRENT, MOST_CONCURRENT, ManyParams, Prompt, pair_up
+from borrador.engine.reading import LONGEST_S
 from borrador.engine.requests import ChatRenderer, Drafting, Requests
-from borrador.engine.stream import AnswerStream, BatchStream, EventStream, collect, completion_of, named
-from borrador.errors import BorradorError, UsageError
+from borrador.engine.stream import AnswerStream, BatchStream, collect, completion_of, named
+from borrador.engine.turns import Turns
+from borrador.errors import BorradorError
+from borrador.models.memory import available_bytes
 from borrador.models.prefix import SequencePool
 from borrador.models.target import Model
 from borrador.params import MAX_COMPLETIONS
 from borrador.text.tokenizer import Tokenizer
 from borrador.types import Completion, SamplingParams
 from borrador.values import integer
+
+_CACHE_SHARE = 0.5  # of the memory that is free, for keys and values of a server; draft models have some too
 
 
 class LLM:
@@ -64,11 +68,7 @@ class LLM:
         target = self._sequence.target
         self._planner = Planner(target, self._drafters, draft_tokens=draft_tokens, profile=profile)
         self._requests = Requests(target, tokenizer, template, self._drafters, self._planner)
-        self._lock = threading.Lock()
-        self._writer: int | None = None  # the thread whose answer is being written
-        self._stream: weakref.ref[EventStream[Any]] | None = None
-        self._serves = False
-        self._closed = False
+        self._turns = Turns()
 
     @property
     def context_length(self) -> int:
@@ -109,9 +109,9 @@ class LLM:
                 asked for cannot be enforced, the LLM is closed, or (at the first event) this thread has not finished or
                 closed its last answer.
         """
-        self._require_open()
+        self._turns.require_open()
         request = self._requests.prepare(prompt, params, Drafting(speculate, draft_tokens, explain))
-        return AnswerStream(self._turn, lambda: request.open(self._sequence))
+        return AnswerStream(self._turns.taken, lambda: request.open(self._sequence))
 
     def stream_many(
         self,
@@ -140,7 +140,7 @@ class LLM:
             UsageError: as for `stream`, for any of the prompts, of which the error gives the index; or the lists differ
                 in length.
         """
-        self._require_open()
+        self._turns.require_open()
         limit, drafting = integer("concurrent", concurrent, 1, MOST_CONCURRENT), Drafting(speculate, draft_tokens)
         requests: list[Request] = []
         for index, (prompt, of_prompt) in enumerate(pair_up(prompts, params)):
@@ -190,7 +190,7 @@ class LLM:
         if n is None:
             with self.stream(prompt, params, speculate=speculate, draft_tokens=draft_tokens) as stream:
                 return completion_of(list(stream), params, stream.stats)
-        self._require_open()
+        self._turns.require_open()
         drafting = Drafting(speculate, draft_tokens)
         count, params = integer("n", n, 1, MAX_COMPLETIONS), self._requests.checked(params)
         every = [params.for_completion(index) for index in range(count)]
@@ -231,26 +231,24 @@ class LLM:
         return self._requests.prepare(prompt, params, drafting)
 
     @contextmanager
-    def serve(self, concurrent: int) -> Iterator[Batch]:
+    def serve(self, concurrent: int, cache_bytes: int | None = None) -> Iterator[Batch]:
         """Write answers by the batch that this gives, once those of other threads are finished.
 
         Until the context is left no other answer can be written, and the LLM cannot be closed.
 
         Args:
             concurrent: the most answers written at a time.
+            cache_bytes: memory for keys and values; None takes half of what is free, and enough for one answer.
 
         Raises:
             UsageError: the LLM is closed or serves already, or this thread has not finished its last answer.
         """
-        self._require_free()
-        with self._lock:
-            self._require_open()
-            self._serves = True
+        with self._turns.served(), closing(self._batch(concurrent, spare=concurrent, longest_s=LONGEST_S)) as batch:
+            self._model.limit_cache(cache_bytes or self._cache_bytes())
             try:
-                with closing(self._batch(concurrent)) as batch:
-                    yield batch
+                yield batch
             finally:
-                self._serves = False
+                self._model.limit_cache(None)
 
     def close(self) -> None:
         """Free models and caches; answers that this thread left unfinished are cancelled. Safe to call twice.
@@ -258,20 +256,14 @@ class LLM:
         Raises:
             UsageError: the LLM serves a scheduler.
         """
-        self._require_idle()
-        unfinished = self._stream() if self._stream is not None else None
-        if unfinished is not None and self._writer == threading.get_ident():
-            unfinished.close()
-        with self._lock:
-            if self._closed:
+        with self._turns.last() as is_last, ExitStack() as closing_parts:
+            if not is_last:
                 return
-            self._closed = True
             self._planner.save()
-            with ExitStack() as closing:
-                closing.callback(self._model.close)
-                closing.callback(self._sequences.close)
-                for drafter in self._drafters.values():
-                    closing.callback(drafter.close)
+            closing_parts.callback(self._model.close)
+            closing_parts.callback(self._sequences.close)
+            for drafter in self._drafters.values():
+                closing_parts.callback(drafter.close)
 
     def __enter__(self) -> LLM:
         return self
@@ -282,35 +274,13 @@ class LLM:
         self.close()
 
     def _write_together(self, requests: Sequence[Request], limit: int, noun: str) -> BatchStream:
-        return BatchStream(self._turn, self._batch(limit), requests, noun)
+        return BatchStream(self._turns.taken, self._batch(limit), requests, noun)
 
-    def _batch(self, limit: int) -> Batch:
-        planner = self._planner
-        return Batch(self._model, self._sequences, limit, planner.observe_pass, planner.pass_s)
+    def _batch(self, limit: int, spare: int = 0, longest_s: float = math.inf) -> Batch:
+        self._sequences.most = limit + spare
+        observe_pass, pass_s = self._planner.observe_pass, self._planner.pass_s
+        return Batch(self._model, self._sequences, limit, observe_pass, pass_s, longest_s=longest_s)
 
-    @contextmanager
-    def _turn(self, stream: weakref.ref[EventStream[Any]]) -> Iterator[None]:
-        self._require_free()
-        with self._lock:
-            self._require_open()
-            self._writer, self._stream = threading.get_ident(), stream
-            try:
-                yield
-            finally:
-                self._writer = self._stream = None
-
-    def _require_free(self) -> None:
-        self._require_idle()
-        if self._writer == threading.get_ident():
-            raise UsageError(
-                "one answer at a time can be written in a thread, and another is unfinished",
-                "Finish or close it first.",
-            )
-
-    def _require_idle(self) -> None:
-        if self._serves:
-            raise UsageError("this LLM writes for a scheduler and nobody else", "Close the scheduler first.")
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise UsageError("this LLM is closed", "Load the model again.")
+    def _cache_bytes(self) -> int | None:
+        free = available_bytes()
+        return None if free is None else max(int(_CACHE_SHARE * free), self._model.cache_bytes(self.context_length))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,10 +10,12 @@ from typing import Any
 
 from borrador.draft.steps import Steps, WorkClock
 from borrador.engine.candidates import Candidates, Load
+from borrador.engine.line import Request as Request
+from borrador.engine.line import Ticket
 from borrador.engine.pace import Pace
 from borrador.engine.round import Round, Times
 from borrador.engine.session import Session
-from borrador.models.prefix import CachedSequence
+from borrador.errors import MemoryLimitError
 from borrador.models.target import Rows, Target, Wanted
 from borrador.types import Draft, GenerationEvent
 
@@ -21,29 +23,15 @@ _FOLLOW = 0.1
 _WORTH_WAITING = 4  # tokens that another request is about to evaluate
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A request before its turn.
-
-    Attributes:
-        prompt: its tokens.
-        open: starts it on a sequence of its own.
-        capacity: the most tokens that its answer may have.
-    """
-
-    prompt: Sequence[int]
-    open: Callable[[CachedSequence], Session]
-    capacity: int
-
-
 @dataclass(slots=True, eq=False)
 class Member:
     """A request while it is written. A step plays its round, reads a piece of its prompt, or lets it wait.
 
     Attributes:
-        key: names it.
-        deadline: when its answer must end, by `time.monotonic`.
-        elders: requests that came before it, with how many tokens of its prompt they share.
+        ticket: with which it waited for its turn.
+        session: writes it.
+        elders: requests of its namespace that were there before it, with how many tokens of its context they share.
+        is_reading: its context is not evaluated yet.
         round: of this step; None where it plays none.
         rows: that it has in this step's pass until they are committed; None where it has none.
         speed: tokens that it writes in a step, on average of the last ones.
@@ -53,9 +41,10 @@ class Member:
         error: why it fails in this step.
     """
 
-    key: int
+    ticket: Ticket
     session: Session
     elders: Sequence[tuple[Member, int]] = ()
+    is_reading: bool = True
     pace: Pace = field(default_factory=Pace)
     speed: float = 1.0
     token_s: float = 0.0
@@ -63,17 +52,15 @@ class Member:
     rows: Rows | None = None
     asked_s: float | None = None
     error: Exception | None = None
-    deadline: float = math.inf
     is_gone: bool = False
+
+    @property
+    def key(self) -> int:
+        return self.ticket.key
 
     @property
     def target(self) -> Target:
         return self.session.state.target
-
-    @property
-    def is_reading(self) -> bool:
-        """Its prompt is not evaluated yet."""
-        return self.session.state.rounds == 0
 
     @property
     def wanted(self) -> Wanted:
@@ -82,15 +69,16 @@ class Member:
 
     def waits(self) -> bool:
         """Whether an elder is about to evaluate more of the prompt; if not, take over what the elders hold of it."""
-        elders = [(elder, shared) for elder, shared in self.elders if not elder.is_gone]
+        self.elders = [(elder, shared) for elder, shared in self.elders if not elder.is_gone]
         held, source = self.target.length, self
-        for elder, shared in elders:
+        for elder, shared in self.elders:
             if min(shared, elder.target.length) > held:
                 held, source = min(shared, elder.target.length), elder
-        if any(elder.is_reading and shared - held >= _WORTH_WAITING for elder, shared in elders):
+        if any(elder.is_reading and shared - held >= _WORTH_WAITING for elder, shared in self.elders):
             return True
         if source is not self:
-            self.session.adopt(source.target, held)
+            with contextlib.suppress(MemoryLimitError):  # then it evaluates them itself
+                self.session.adopt(source.target, held)
         return False
 
     def play(self) -> int:
@@ -136,7 +124,7 @@ class Member:
             try:
                 found = yield from self.round.gather(load)
             except Exception as error:  # noqa: BLE001 - a request fails alone, whatever it is
-                self._fail(error)
+                self.fail(error)
         self.asked_s = max(self.clock() - start - found.spent_s, 0.0)
         if found.tokens:
             found.survival = [load.value * survival for survival in found.survival]
@@ -151,8 +139,9 @@ class Member:
         """Commit what the pass brought."""
         if self.round is not None:
             self._attempt(partial(self.round.accept, evidence))
+            self.is_reading, self.elders = False, ()
         elif self.rows is not None:
-            self.target.commit(range(len(self.rows.tokens)))
+            self._attempt(partial(self.target.commit, range(len(self.rows.tokens))))
         self.rows = None
 
     def settle(self, row_s: float) -> None:
@@ -163,8 +152,8 @@ class Member:
 
     def conclude(self, times: Times, now: float) -> Sequence[GenerationEvent]:
         """End the step, and the answer where its deadline has passed; the events that came of it."""
-        events = self._events(times)
-        if now >= self.deadline and self.error is None and not self.session.is_finished:
+        events: Sequence[GenerationEvent] = self._attempt(partial(self._events, times)) or ()
+        if now >= self.ticket.deadline and self.error is None and not self.session.is_finished:
             return (*events, self.session.expire())
         return events
 
@@ -175,6 +164,11 @@ class Member:
             return tuple(self.session.take(played.record(times)))
         self.session.add_prefill(times.end - times.start)
         return ()
+
+    def fail(self, error: Exception) -> None:
+        """End with this step, which brought an error."""
+        self.error = error
+        self.undo()
 
     def undo(self) -> None:
         """Bring context and cache back to where they were before the step, where its rows are not committed."""
@@ -190,9 +184,5 @@ class Member:
         try:
             return work()
         except Exception as error:  # noqa: BLE001 - a request fails alone, whatever it is
-            self._fail(error)
+            self.fail(error)
             return None
-
-    def _fail(self, error: Exception) -> None:
-        self.error = error
-        self.undo()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import threading
@@ -14,9 +15,10 @@ from functools import partial
 from itertools import count
 from types import TracebackType
 
-from borrador.engine.batch import Batch, Progress
+from borrador.engine.batch import Batch
+from borrador.engine.line import Request
 from borrador.engine.llm import LLM
-from borrador.engine.member import Request
+from borrador.engine.progress import Progress as Progress
 from borrador.engine.prompts import MOST_CONCURRENT, Prompt
 from borrador.engine.requests import Drafting
 from borrador.engine.seats import Reservation, Seats
@@ -28,6 +30,7 @@ from borrador.values import integer
 Listener = Callable[[Sequence[Progress]], None]
 
 _MOST_WAITING = 1 << 20
+_MOST_BYTES = 1 << 50
 _log = logging.getLogger("borrador")
 
 
@@ -38,14 +41,18 @@ class SchedulerLimits:
     Attributes:
         concurrent: requests written at a time.
         waiting: further ones that may wait for their turn.
+        cache_bytes: memory for keys and values of the target; None takes half of what is free.
     """
 
     concurrent: int = 64
     waiting: int = 64
+    cache_bytes: int | None = None
 
     def __post_init__(self) -> None:
         integer("concurrent", self.concurrent, 1, MOST_CONCURRENT)
         integer("waiting", self.waiting, 0, _MOST_WAITING)
+        if self.cache_bytes is not None:
+            integer("cache_bytes", self.cache_bytes, 1, _MOST_BYTES)
 
 
 class Scheduler:
@@ -75,12 +82,14 @@ class Scheduler:
         self._wake = threading.Condition()
         self._orders: deque[Callable[[], None]] = deque()  # for the thread, between two steps
         self._unfinished: set[int] = set()
+        self._leaving: set[int] = set()  # cancelled, and still there
         self._tally = Tally()
+        self._running = 0  # after the last step
         self._keys = count(1)
         self._closes_at: float | None = None
         self._broken = False
         self._turn = ExitStack()
-        self._batch: Batch = self._turn.enter_context(llm.serve(limits.concurrent))
+        self._batch: Batch = self._turn.enter_context(llm.serve(limits.concurrent, limits.cache_bytes))
         self._thread = threading.Thread(target=self._run, name="borrador-scheduler", daemon=True)
         self._thread.start()
 
@@ -120,9 +129,11 @@ class Scheduler:
             The key by which progress is told.
 
         Raises:
+            MemoryLimitError: its longest answer does not fit into the memory for keys and values.
             UnavailableError: the scheduler is closed or broken.
             UsageError: the reservation has no seat left.
         """
+        self._batch.require_room(request)
         deadline = math.inf if deadline_s is None else time.monotonic() + deadline_s
         with self._wake:
             self._require_healthy()
@@ -142,6 +153,7 @@ class Scheduler:
         with self._wake:
             if key in self._unfinished:
                 self._unfinished.remove(key)
+                self._leaving.add(key)
                 self._order(partial(self._cancel, key))
 
     def stats(self, key: int) -> GenerationStats:
@@ -157,7 +169,7 @@ class Scheduler:
     def snapshot(self) -> Snapshot:
         """The numbers of this moment."""
         with self._wake:
-            running, tally = self._batch.running, self._tally
+            running, tally, cache = self._running, self._tally, self._batch.cache_usage
             ended = tally.requests_finished + tally.requests_cancelled + tally.requests_failed
             return Snapshot(
                 running=running,
@@ -165,6 +177,10 @@ class Scheduler:
                 reserved=self._seats.taken,
                 seats=self._seat_limit,
                 is_healthy=self.is_healthy,
+                cache_bytes_used=cache.used_bytes,
+                cache_bytes_limit=cache.limit_bytes,
+                tokens_per_second_speculative=self._batch.speeds.speculative,
+                tokens_per_second_plain=self._batch.speeds.plain,
                 **tally.as_dict(),
                 **asdict(self._batch.census),
             )
@@ -205,7 +221,8 @@ class Scheduler:
         """Do what was ordered since the last step; False when it is time to end."""
         while True:
             with self._wake:
-                self._obey()
+                while self._orders:
+                    self._orders.popleft()()
                 if self._closes_at is not None and time.monotonic() >= self._closes_at:
                     return False
                 if self._batch.is_busy:
@@ -214,25 +231,29 @@ class Scheduler:
                     return False
                 self._wake.wait()
 
-    def _obey(self) -> None:
-        while self._orders:
-            self._orders.popleft()()
-
     def _order(self, order: Callable[[], None]) -> None:
         self._orders.append(order)
         self._wake.notify()
 
     def _cancel(self, key: int) -> None:
-        if self._batch.cancel(key):
-            self._tally.requests_cancelled += 1
-            self._seats.give_back()
+        if key in self._leaving:
+            self._batch.cancel(key)
+            self._running = self._batch.running
+            self._count_cancelled(key)
+
+    def _count_cancelled(self, key: int) -> None:
+        self._leaving.remove(key)
+        self._tally.requests_cancelled += 1
+        self._seats.give_back()
 
     def _tell(self, told: Sequence[Progress]) -> None:
         with self._wake:
             wanted = [progress for progress in told if progress.key in self._unfinished]
+            self._running = self._batch.running
             for progress in told:
                 if self._tally.count(progress):
                     self._unfinished.discard(progress.key)
+                    self._leaving.discard(progress.key)
                     self._seats.give_back()
         if not wanted:
             return
@@ -242,10 +263,14 @@ class Scheduler:
             _log.exception("a listener failed")
 
     def _fail_all(self, error: Exception) -> None:
+        """Let nobody wait any more."""
         with self._wake:
-            self._obey()
+            self._orders.clear()
+            for key in sorted(self._leaving):
+                self._count_cancelled(key)
             keys = sorted(self._unfinished)
-        self._batch.close()
+        with contextlib.suppress(Exception):  # where it broke down, it may not even end
+            self._batch.close()
         self._tell([Progress(key, error=error) for key in keys])
 
     def _require_healthy(self) -> None:

@@ -36,6 +36,7 @@ class Session:
         self._answer = answer
         self._observe_pass = observe_pass
         self._stats = StatsCounter(len(state.context))
+        self._has_moved = False
 
     @property
     def stats(self) -> GenerationStats:
@@ -49,6 +50,11 @@ class Session:
     def unread(self) -> int:
         """Tokens of the context that its cache does not hold."""
         return len(self.state.context) - self.state.target.length
+
+    @property
+    def growth(self) -> tuple[int, int]:
+        """Tokens that its cache holds, and that it must hold."""
+        return self.state.target.length, len(self.state.context)
 
     def events(self) -> Iterator[GenerationEvent]:
         """Write the answer. Closing the iterator ends it early; the cache then holds committed tokens alone."""
@@ -68,12 +74,19 @@ class Session:
     def begin(self) -> None:
         """Keep what the cache holds of the prompt already."""
         self.sequence.resume(self.state.context)
-        self._stats.add_cached(self.state.target.length)
+        self._count_cached(self.state.target.length)
+
+    def move(self, sequence: CachedSequence) -> None:
+        """Go on in another sequence, whatever that holds, where this one had to be given up. `begin` must follow."""
+        self.sequence = sequence
+        self.state.target = sequence.target
+        self._has_moved = True
 
     def adopt(self, source: Target, length: int) -> None:
         """Copy the prompt's first tokens, which another sequence holds, instead of evaluating them."""
-        self._stats.add_cached(length - self.state.target.length)
+        held = self.state.target.length
         self.state.target.copy_from(source, length)
+        self._count_cached(length - held)
 
     def add_prefill(self, seconds: float) -> None:
         """Count time that went by before the first round."""
@@ -90,8 +103,19 @@ class Session:
 
     def end(self) -> None:
         """Free what the request holds, however it ended; the cache then holds committed tokens alone."""
-        self.sequence.settle(self.state.context)
+        try:
+            self.sequence.settle(self.state.context)
+        finally:
+            self.free()
+
+    def free(self) -> None:
+        """Free what the request holds besides its sequence."""
         self.state.proposer.close()
+
+    def _count_cached(self, tokens: int) -> None:
+        """Count tokens of the prompt that need no evaluation; what is evaluated again was counted at the first time."""
+        if not self._has_moved:
+            self._stats.add_cached(tokens)
 
     def _account(self, record: RoundRecord) -> None:
         if record.number > 1 and record.pending == 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from borrador.engine.batch import Progress
+from borrador.engine.progress import Progress
 from borrador.engine.stats import fate_of
 
 
@@ -30,10 +30,16 @@ class Snapshot:
         rows: evaluated in them.
         prompt_rows: of these, pieces of prompts that did not yet lead to a token.
         draft_rows: of these, tokens of drafts.
+        preemptions: requests that had to make room for older ones, and went on later.
         draft_tokens_proposed: in the drafts that were verified.
         draft_tokens_accepted: of these, part of an answer.
         draft_tokens_rejected: of these, refused by the target.
         draft_tokens_ignored: of these, behind a refused token or the end of an answer.
+        cache_bytes_used: memory that keys and values take, of idle sequences too; what several share counts once.
+        cache_bytes_limit: the most they may take; None where there is no limit.
+        tokens_per_second_speculative: of all requests together in the last while, as they are written where there are
+            drafters, see `borrador.engine.speeds`; None until it was measured.
+        tokens_per_second_plain: what that would be without drafts.
         is_healthy: requests can be written.
     """
 
@@ -51,10 +57,15 @@ class Snapshot:
     rows: int
     prompt_rows: int
     draft_rows: int
+    preemptions: int
     draft_tokens_proposed: int
     draft_tokens_accepted: int
     draft_tokens_rejected: int
     draft_tokens_ignored: int
+    cache_bytes_used: int
+    cache_bytes_limit: int | None
+    tokens_per_second_speculative: float | None
+    tokens_per_second_plain: float | None
     is_healthy: bool
 
 

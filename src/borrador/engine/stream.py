@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from borrador.engine.batch import Batch
-from borrador.engine.member import Request
+from borrador.engine.line import Request
 from borrador.engine.session import Session
 from borrador.errors import BorradorError
 from borrador.types import Completion, FinishReason, GenerationEvent, GenerationStats, SamplingParams
