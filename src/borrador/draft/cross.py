@@ -39,7 +39,10 @@ class CrossDrafter:
 
     def open(self, _shaper: Shaper, /) -> CrossSession:
         """Start drafting for a request. The draft model chooses greedily, however the target does."""
-        return CrossSession(self, self.drafter.open(Shaper(SamplingParams())))
+        return self.open_in("", _shaper)
+
+    def open_in(self, namespace: str, _shaper: Shaper, /) -> CrossSession:
+        return CrossSession(self, self.drafter.open_in(namespace, Shaper(SamplingParams())))
 
     def price(self) -> Price:
         token_s, context_token_s = self.drafter.price()

@@ -69,6 +69,9 @@ class ModelDrafter:
         """Start drafting for a request; tokens are drawn with `noise`, or with fresh noise."""
         return ModelDraftSession(self, self._take(), shaper, noise)
 
+    def open_in(self, namespace: str, shaper: Shaper, /) -> ModelDraftSession:
+        return ModelDraftSession(self, self._take(namespace), shaper)
+
     def price(self) -> Price:
         """Times passes over one row, a few and many on an empty sequence: of each kind the fastest, since other
         programs can only add time. How long a hint may be depends on them too."""
@@ -90,11 +93,15 @@ class ModelDrafter:
         self.model.close()
 
     def give_back(self, sequence: CachedSequence) -> None:
-        """Keep a session's sequence for the next request, which may begin alike."""
+        """Keep a session's sequence for the next request of its namespace, which may begin alike."""
         self._idle.append(sequence)
 
-    def _take(self) -> CachedSequence:
-        sequence = self._idle.pop() if self._idle else CachedSequence(self.model.open(self.context_length))
+    def _take(self, namespace: str = "") -> CachedSequence:
+        related = (index for index in reversed(range(len(self._idle))) if self._idle[index].namespace == namespace)
+        index = next(related, 0)
+        sequence = self._idle.pop(index) if self._idle else CachedSequence(self.model.open(self.context_length))
+        if sequence.namespace != namespace:
+            sequence.clear(namespace)
         if self.shortlist is not None:
             self.shortlist.narrow(sequence.target)
         return sequence

@@ -150,3 +150,12 @@ class Drafter(Protocol):
     def close(self) -> None:
         """Free what the drafter holds."""
         ...
+
+
+@runtime_checkable
+class SeparatingDrafter(Drafter, Protocol):
+    """A drafter that keeps something of requests for later ones, but not for those of other namespaces."""
+
+    def open_in(self, namespace: str, shaper: Shaper, /) -> DraftSession:
+        """As `open`, for a request of a namespace; `open` is for the one without a name."""
+        ...

@@ -27,7 +27,8 @@ class SuffixDrafter:
     """Copies from the request's own tokens, and from earlier answers where a history is given.
 
     Args:
-        history: of earlier answers; closed with the drafter. None shares nothing between requests.
+        history: of earlier answers; closed with the drafter. None shares nothing between requests. Requests of a
+            namespace with a name neither see it nor add to it.
         tree: propose several continuations of a match that went on differently; False proposes the likeliest alone.
     """
 
@@ -38,7 +39,10 @@ class SuffixDrafter:
         self._tree = tree
 
     def open(self, _shaper: Shaper, /) -> SuffixSession:
-        return SuffixSession(self._history, tree=self._tree)
+        return self.open_in("", _shaper)
+
+    def open_in(self, namespace: str, _shaper: Shaper, /) -> SuffixSession:
+        return SuffixSession(None if namespace else self._history, tree=self._tree)
 
     def price(self) -> Price:
         return Price()

@@ -13,6 +13,7 @@ from borrador.draft.protocol import (
     GoOn,
     Hinting,
     HintTaker,
+    SeparatingDrafter,
     SuccessorLearner,
     always,
 )
@@ -187,12 +188,16 @@ class Proposer:
             session.close()
 
 
-def open_sessions(drafters: Mapping[str, Drafter], shaper: Shaper) -> dict[str, DraftSession]:
-    """A session of every drafter, by its name; none stays open where one cannot be opened."""
+def open_sessions(drafters: Mapping[str, Drafter], shaper: Shaper, namespace: str = "") -> dict[str, DraftSession]:
+    """A session of every drafter, by its name, for a request of a namespace; none stays open where one cannot be
+    opened."""
     with ExitStack() as opened:
         sessions: dict[str, DraftSession] = {}
         for name, drafter in drafters.items():
-            sessions[name] = drafter.open(shaper)
+            if isinstance(drafter, SeparatingDrafter):
+                sessions[name] = drafter.open_in(namespace, shaper)
+            else:
+                sessions[name] = drafter.open(shaper)
             opened.callback(sessions[name].close)
         opened.pop_all()
         return sessions

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from borrador.config import MAX_DRAFT_TOKENS
-from borrador.draft.protocol import Drafter
+from borrador.draft.protocol import Drafter, DraftSession
 from borrador.engine.answer import Answer
-from borrador.engine.member import Request
+from borrador.engine.line import Request
 from borrador.engine.planner import Planner
 from borrador.engine.prompts import Prompt
 from borrador.engine.proposer import Proposer, open_sessions
@@ -143,7 +143,8 @@ class Requests:
             shape=grammar,
         )
         shaper = Shaper(params, prompt_length=len(prompt), end_ids=end_ids, masks=grammar)
-        proposer = self._open_proposer(shaper, grammar, drafting, end_ids)
+        sessions = open_sessions(self._drafters if drafting.speculate else {}, shaper, sequence.namespace)
+        proposer = self._open_proposer(sessions, grammar, drafting, end_ids)
         state = RoundState(
             target=sequence.target,
             context=list(prompt),
@@ -156,10 +157,13 @@ class Requests:
         return Session(state, answer, sequence, self._planner.observe_pass)
 
     def _open_proposer(
-        self, shaper: Shaper, grammar: Matcher | None, drafting: Drafting, end_ids: frozenset[int]
+        self,
+        sessions: Mapping[str, DraftSession],
+        grammar: Matcher | None,
+        drafting: Drafting,
+        end_ids: frozenset[int],
     ) -> Proposer:
         speculate, draft_tokens = drafting.speculate, drafting.draft_tokens
-        sessions = open_sessions(self._drafters if speculate else {}, shaper)
         plan = self._planner.open(draft_tokens if speculate else 0)
         pass_s = self._planner.pass_s if draft_tokens is None else None
         return Proposer(sessions, plan, self._vocabulary_size, grammar, pass_s, end_ids)
