@@ -18,10 +18,8 @@ from tests.server.whole import Whole, whole
 from tests.server.writing import oracle, writing_llm
 
 from borrador.engine.llm import LLM
-from borrador.server.app import create_app
-from borrador.server.bridge import Bridge
 from borrador.server.config import ServerConfig
-from borrador.server.metrics import Metrics
+from borrador.server.service import Service
 
 _PATH = "/v1/chat/completions"
 _CHAT = {"messages": [{"role": "user", "content": "Hello"}]}
@@ -39,10 +37,9 @@ def server() -> Iterator[Whole]:
 
 def _paths() -> list[tuple[str, str]]:
     """Every route of the app with each of its methods."""
-    bridge = Bridge(ServerConfig())
-    app = create_app(bridge, routes=Metrics().routes())
-    bridge.close()
-    routes = [route for route in app.routes if isinstance(route, Route)]
+    service = Service(ServerConfig(), "tiny")
+    routes = [route for route in service.api().routes if isinstance(route, Route)]
+    service.close()
     return [
         (method, route.path.replace("{id:path}", "tiny"))
         for route in routes
@@ -52,7 +49,7 @@ def _paths() -> list[tuple[str, str]]:
 
 def test_every_route_but_health_needs_a_key() -> None:
     paths = _paths()
-    assert {path for _, path in paths} >= {_PATH, "/v1/models", "/metrics", "/health", "/health/ready", "/openapi.json"}
+    assert {path for _, path in paths} >= {"/", "/page/page.js", _PATH, "/v1/models", "/metrics", "/health/ready"}
     with whole(_llm(), ServerConfig(port=0, api_keys=("secret",))) as running:
         for method, path in paths:
             status = running.client.request(method, path).status_code

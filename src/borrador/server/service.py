@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
+from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
 from borrador.engine.llm import LLM
@@ -15,6 +16,7 @@ from borrador.server.config import ServerConfig
 from borrador.server.guard import guarded
 from borrador.server.metrics import Metrics
 from borrador.server.pacing import FixedIntervals, TokenPace
+from borrador.server.page import page_routes
 
 
 class Service:
@@ -38,19 +40,24 @@ class Service:
         """Answers can be written, or still are."""
         return self._scheduler is not None
 
+    def api(self) -> Starlette:
+        """The app, without what guards it and paces its streams as a whole."""
+        pace = TokenPace if self._config.stream_pacing == "token" else None
+        routes = [*self._metrics.routes(), *page_routes()]
+        return create_app(self._bridge, routes=routes, observer=self._metrics.count_outcome, pace=pace)
+
     def app(self) -> ASGIApp:
         """What answers requests, from the beginning."""
-        config, metrics = self._config, self._metrics
-        pace = TokenPace if config.stream_pacing == "token" else None
-        app: ASGIApp = create_app(self._bridge, routes=metrics.routes(), observer=metrics.count_outcome, pace=pace)
-        if config.stream_pacing == "fixed-interval":
-            app = FixedIntervals(app, config.pacing_s)
-        return guarded(app, config, metrics.count_status)
+        app: ASGIApp = self.api()
+        if self._config.stream_pacing == "fixed-interval":
+            app = FixedIntervals(app, self._config.pacing_s)
+        return guarded(app, self._config, self._metrics.count_status)
 
     def open(self, llm: LLM) -> None:
         """Begin to write answers. The model is closed with the service."""
         self._llm = llm
-        limits = SchedulerLimits(concurrent=self._config.concurrent, waiting=self._config.waiting)
+        config = self._config
+        limits = SchedulerLimits(concurrent=config.concurrent, waiting=config.waiting, cache_bytes=config.cache_bytes)
         self._scheduler = Scheduler(llm, limits, self._bridge.listen)
         self._bridge.open(Served(self.name, llm, self._scheduler, int(time.time())))
         self._metrics.open(self.name, self._scheduler.snapshot)
