@@ -8,6 +8,7 @@ so the gaps between them say nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
@@ -39,6 +40,7 @@ _COUNTERS = {
     "rows": "Rows evaluated in these passes: rows / passes is how many share one.",
     "prompt_rows": "Of these, rows of prompts that did not yet lead to a token.",
     "draft_rows": "Of these, rows of drafted tokens: draft_rows / rows is the share of drafting.",
+    "preemptions": "Answers that had to make room for older ones, and went on later.",
 }
 
 
@@ -131,6 +133,8 @@ class Metrics:
         yield _gauge("requests_waiting", "Answers that wait for their turn.", now.waiting)
         for name, help_text in _COUNTERS.items():
             yield CounterMetricFamily(PREFIX + name, help_text, getattr(now, name))
+        yield from _cache(now.cache_bytes_used, now.cache_bytes_limit)
+        yield from _speeds(now.tokens_per_second_speculative, now.tokens_per_second_plain)
 
 
 class _Live(Collector):
@@ -144,5 +148,19 @@ class _Live(Collector):
         return iter(())
 
 
-def _gauge(name: str, help_text: str, value: float) -> GaugeMetricFamily:
-    return GaugeMetricFamily(PREFIX + name, help_text, value)
+def _cache(used: int, limit: int | None) -> Iterator[Metric]:
+    yield _gauge("kv_cache_used_bytes", "Memory that keys and values take, of idle ones too.", used)
+    yield _gauge("kv_cache_limit_bytes", "The most they may take; NaN where there is no limit.", limit)
+    yield _gauge("kv_cache_usage_ratio", "The one over the other.", used / limit if limit else None)
+
+
+def _speeds(speculative: float | None, plain: float | None) -> Iterator[Metric]:
+    unknown = "; NaN until it was measured."
+    yield _gauge("tokens_per_second_speculative", f"Of all answers, as they are written{unknown}", speculative)
+    yield _gauge("tokens_per_second_plain", f"What that would be without drafts{unknown}", plain)
+    speedup = speculative / plain if speculative is not None and plain else None
+    yield _gauge("speedup_ratio", f"The one over the other{unknown}", speedup)
+
+
+def _gauge(name: str, help_text: str, value: float | None) -> GaugeMetricFamily:
+    return GaugeMetricFamily(PREFIX + name, help_text, math.nan if value is None else value)
