@@ -27,7 +27,16 @@ OPTIONS = {
     | {"--stop", "--input-history", "--no-input-history", "-q", "--quiet"},
     ("serve",): ENGINE_OPTIONS
     | {"--history", "--host", "--port", "--alias", "--api-key", "--api-key-file", "--insecure", "--allowed-origin"}
-    | {"--allowed-host", "--concurrent", "--waiting", "--timeout", "--drain", "--stream-pacing", "--pacing-interval"}
+    | {
+        "--allowed-host",
+        "--concurrent",
+        "--waiting",
+        "--cache-bytes",
+        "--timeout",
+        "--drain",
+        "--stream-pacing",
+        "--pacing-interval",
+    }
     | {"-q", "--quiet"},
     ("history",): set(),
     ("history", "list"): {"--json"},

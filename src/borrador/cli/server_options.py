@@ -152,6 +152,16 @@ WaitingOption = Annotated[
         help="Further ones that may wait; those beyond are refused.",
     ),
 ]
+CacheBytesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--cache-bytes",
+        metavar="N",
+        parser=parse_bytes,
+        envvar="BORRADOR_CACHE_BYTES",
+        help="Memory for keys and values, such as 4g.  [default: half of what is free]",
+    ),
+]
 TimeoutOption = Annotated[
     float,
     typer.Option(
