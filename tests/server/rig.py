@@ -6,13 +6,14 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 import uvicorn
+from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 
 from borrador.engine.llm import LLM
@@ -67,26 +68,37 @@ def serve(
     config = config or ServerConfig()
     bridge = Bridge(config)
     outcomes: list[Outcome] = []
-    app = create_app(bridge, routes=routes, observer=outcomes.append)
-    listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", ws="none"))
     limits = SchedulerLimits(concurrent=config.concurrent, waiting=config.waiting)
     with llm, Scheduler(llm, limits, bridge.listen) as scheduler:
-        thread = threading.Thread(target=lambda: asyncio.run(_run(server, listener, bridge, name, llm, scheduler)))
+        served = Served(name, llm, scheduler, CREATED)
+        app = create_app(bridge, routes=routes, observer=outcomes.append)
+        with (
+            serve_app(app, lambda: bridge.open(served)) as url,
+            httpx.Client(base_url=url, timeout=300, trust_env=False) as client,
+        ):
+            yield Rig(url, client, scheduler, bridge, outcomes)
+        bridge.close()
+
+
+@contextmanager
+def serve_app(app: Starlette, begin: Callable[[], None] = lambda: None) -> Iterator[str]:
+    """The address of a server with this app.
+
+    Args:
+        app: what to serve.
+        begin: called on the event loop before anything is served.
+    """
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", ws="none"))
+
+    async def run() -> None:
+        begin()
+        await server.serve(sockets=[listener])
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=lambda: asyncio.run(run()))
         thread.start()
-        url = "http://{}:{}".format(*listener.getsockname())
         try:
-            with httpx.Client(base_url=url, timeout=300, trust_env=False) as client:
-                yield Rig(url, client, scheduler, bridge, outcomes)
+            yield "http://{}:{}".format(*listener.getsockname())
         finally:
             server.should_exit = True
             thread.join()
-            bridge.close()
-            listener.close()
-
-
-async def _run(
-    server: uvicorn.Server, listener: socket.socket, bridge: Bridge, name: str, llm: LLM, scheduler: Scheduler
-) -> None:
-    bridge.open(Served(name, llm, scheduler, CREATED))
-    await server.serve(sockets=[listener])

@@ -80,7 +80,6 @@ def oracle(answer: bytes, right: int = 3, pause_s: float = 0.0) -> OracleDrafter
 
 def writing_llm(answer: str | bytes, *drafters: Drafter, context_length: int = 4096, pass_s: float = 0.0) -> LLM:
     """An LLM with such a model and these drafters, five tokens a round."""
-    data = answer.encode() if isinstance(answer, str) else answer
-    tokenizer = Tokenizer.from_metadata(byte_level(pairs=[]))
-    template = ChatTemplate(TEMPLATE)
-    return LLM(WritingModel(data, pass_s), tokenizer, template, drafters, context_length=context_length, draft_tokens=5)
+    model = WritingModel(answer.encode() if isinstance(answer, str) else answer, pass_s)
+    tokenizer, template = Tokenizer.from_metadata(byte_level(pairs=[])), ChatTemplate(TEMPLATE)
+    return LLM(model, tokenizer, template, drafters, context_length=context_length, draft_tokens=5)

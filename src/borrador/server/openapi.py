@@ -18,6 +18,12 @@ from borrador.server.schemas_chat import ChatRequest
 from borrador.server.schemas_text import CompletionRequest, DetokenizeRequest, TokenizeRequest
 
 _REF = "#/components/schemas/{model}"
+_EVENT = {
+    "type": "object",
+    "description": "A chunk as JSON; [DONE] at the end, or an event named error.",
+    "properties": {"event": {"type": "string", "enum": ["message", "error"]}, "data": {"type": "string"}},
+    "required": ["data"],
+}
 _FAULTS = {
     "400": "A field breaks a rule, or the prompt is too long.",
     "401": "An API key is needed.",
@@ -108,7 +114,7 @@ def _describe(operation: Operation) -> dict[str, Any]:
 
 
 def _responses(operation: Operation) -> Iterator[tuple[str, Any]]:
-    streams = {"text/event-stream": {"schema": {"type": "string"}}} if operation.streams else {}
+    streams = {"text/event-stream": {"schema": _EVENT}} if operation.streams else {}
     yield "200", {"description": "The answer.", "content": {**_json(operation.answer), **streams}}
     for status, description in _FAULTS.items():
         answer = out.Status if operation.path == "/health/ready" and status == "503" else out.ErrorBody
