@@ -2,14 +2,21 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from statistics import median
+from typing import BinaryIO
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
+from tests.server.live import connect, request
+from tests.server.whole import whole
+from tests.server.writing import oracle, writing_llm
 
 from borrador.engine.batch import Progress
 from borrador.server.answers import Step
+from borrador.server.config import ServerConfig, StreamPacing
 from borrador.server.pacing import BLOCK_BYTES, FixedIntervals, TokenPace
 from borrador.types import FinishReason, GenerationEvent, Origin
 
@@ -52,6 +59,14 @@ def test_a_step_is_told_one_token_of_each_answer_at_a_time() -> None:
     assert told[-1][0][1].events[-1].finish_reason == "stop"
 
 
+def test_steps_that_came_together_are_told_in_their_order() -> None:
+    async def collect() -> list[Step]:
+        pace = TokenPace(_steps([(0, Progress(7, [_event(1), _event(2)])), (0, Progress(7, [_event(3), _event(4)]))]))
+        return [await pace() for _ in range(4)]
+
+    assert [_texts(step) for step in asyncio.run(collect())] == [[(0, str(number))] for number in range(1, 5)]
+
+
 def test_an_error_is_told_with_the_last_token() -> None:
     error = RuntimeError("on purpose")
 
@@ -76,7 +91,7 @@ def test_tokens_are_spread_over_the_time_of_a_step() -> None:
 
     times = asyncio.run(collect())
     gaps = [after - before for before, after in itertools.pairwise(times[8:])]
-    assert min(gaps) > 0.005
+    assert median(gaps) > 0.005
     assert times[-1] - times[0] < 1.5
 
 
@@ -131,8 +146,9 @@ def test_at_fixed_intervals_packets_are_the_same_whatever_is_accepted(bursts: Bu
     blocks, end = packets[:-1], packets[-1][1]
     assert {len(block) for _, block in blocks} == {BLOCK_BYTES}
     assert end == b""
-    assert 8 <= len(blocks) <= 16  # 9 on a machine that has the time
-    assert min(after[0] - before[0] for before, after in itertools.pairwise(blocks)) > 0.02
+    times = [when for when, _ in blocks]
+    assert 3 <= len(blocks) <= (times[-1] - times[0]) / 0.05 + 2
+    assert median(after - before for before, after in itertools.pairwise(times)) > 0.03
     assert _data(blocks) == [*(str(number) for number in range(20)), "[DONE]"]
 
 
@@ -156,3 +172,49 @@ def test_a_stream_that_breaks_off_stops_its_blocks() -> None:
 
     with pytest.raises(RuntimeError, match="on purpose"):
         _packets(app, 0.01)
+
+
+_ANSWER = "A drafted answer of some length, of which most is right."
+
+
+def _stream(pacing: StreamPacing, pacing_s: float = 0.01) -> list[bytes]:
+    """The body of a stream of a whole server whose drafts are mostly right, by the chunks of HTTP that it came in."""
+    config = ServerConfig(port=0, stream_pacing=pacing, pacing_s=pacing_s)
+    body = json.dumps({"messages": [{"role": "user", "content": "Hello"}], "stream": True}).encode()
+    headers = (f"Content-Length: {len(body)}", "Connection: close")
+    with whole(writing_llm(_ANSWER, oracle(_ANSWER.encode())), config) as server, connect(server.port) as client:
+        client.sendall(request("/v1/chat/completions", *headers, method="POST") + body)
+        with client.makefile("rb") as stream:
+            while stream.readline().strip():
+                pass
+            return list(_http_chunks(stream))
+
+
+def _http_chunks(stream: BinaryIO) -> Iterator[bytes]:
+    while (size := int(stream.readline(), 16)) > 0:
+        yield stream.read(size)
+        stream.readline()
+
+
+def _contents(body: Sequence[bytes]) -> list[str]:
+    """What each chunk of the stream adds to the answer."""
+    *chunks, done = _data([(0.0, part) for part in body])
+    assert done == "[DONE]"
+    found = [json.loads(chunk)["choices"][0]["delta"].get("content") for chunk in chunks]
+    return [content for content in found if content is not None]
+
+
+def test_without_pacing_the_tokens_of_a_round_come_together() -> None:
+    contents = _contents(_stream("none"))
+    assert "".join(contents) == _ANSWER
+    assert max(len(content) for content in contents) == 4
+
+
+def test_paced_by_tokens_every_chunk_adds_one() -> None:
+    assert _contents(_stream("token")) == list(_ANSWER)
+
+
+def test_paced_by_time_a_stream_comes_in_blocks_of_one_size() -> None:
+    body = _stream("fixed-interval")
+    assert {len(block) for block in body} == {BLOCK_BYTES}
+    assert "".join(_contents(body)) == _ANSWER

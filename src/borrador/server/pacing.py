@@ -54,10 +54,15 @@ class TokenPace:
 
 
 def _token_by_token(step: Step) -> Iterator[Step]:
-    """The first token of every answer, the second ones, and so on; an error stands with the last one."""
-    parts = [(index, list(_parts(progress))) for index, progress in step]
-    for turn in range(max((len(of_one) for _, of_one in parts), default=0)):
-        yield [(index, of_one[turn]) for index, of_one in parts if turn < len(of_one)]
+    """The first token of every answer, the second ones, and so on; an error stands with the last one.
+
+    An answer may stand there several times, where steps came before they were asked for.
+    """
+    parts: dict[int, list[Progress]] = {}
+    for index, progress in step:
+        parts.setdefault(index, []).extend(_parts(progress))
+    for turn in range(max(map(len, parts.values()), default=0)):
+        yield [(index, of_one[turn]) for index, of_one in parts.items() if turn < len(of_one)]
 
 
 def _parts(progress: Progress) -> Iterator[Progress]:
@@ -143,7 +148,9 @@ class _Blocks:
         loop = asyncio.get_running_loop()
         due = loop.time()
         while self._buffer or not self._is_whole:
-            due = max(due + self._interval_s, loop.time())
+            due += self._interval_s
+            if due < loop.time():  # no two at once, where one was late
+                due = loop.time() + self._interval_s
             await asyncio.sleep(due - loop.time())
             block = bytes(self._buffer[: self._block_bytes])
             del self._buffer[: self._block_bytes]
