@@ -82,7 +82,7 @@ def _path(location: Sequence[int | str], body: Any, *, is_missing: bool) -> str:
 
 
 def _suggestion(path: str, kind: type[BaseModel]) -> str:
-    close = difflib.get_close_matches(path, kind.model_fields, n=1)
+    close = [] if "." in path else difflib.get_close_matches(path, kind.model_fields, n=1)
     return f" Did you mean {close[0]}?" if close else ""
 
 
