@@ -23,7 +23,7 @@ from borrador.bench.prompts import load_prompts
 from borrador.config import EngineConfig
 from borrador.draft.model import ModelDrafter
 from borrador.engine.answer import Answer
-from borrador.engine.controller import FixedLength
+from borrador.engine.fixed_length import FixedLength
 from borrador.engine.loading import Parts, open_parts
 from borrador.engine.proposer import Proposer
 from borrador.engine.round import RoundState, play_round
