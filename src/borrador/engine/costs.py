@@ -24,7 +24,6 @@ _LEVEL_WARM_UP_S = 0.05
 _FEWEST_S = 0.3  # a sweep that takes longer is not repeated
 _ETERNITY_S = 1e6
 _STALLED = 5.0  # a proposal counts for at most so many times the limit
-_TABULATED = 33  # sizes below this are looked up
 _BEYOND = 1.5  # a pass with so many times the most rows known is a size of its own
 
 
@@ -58,7 +57,7 @@ class RowCosts:
         self._seconds = rising([seconds[rows] for rows in self._rows])
         self._context = context
         self._ages = [_FRESH + 1] * len(self._rows)  # passes since each size was last seen
-        self._table: list[float] = []  # by rows; made again when it is asked for
+        self._table: dict[float, float] = {}  # by rows, as they are asked for
 
     def __call__(self, rows: float) -> float:
         return self._at(rows)
@@ -66,13 +65,13 @@ class RowCosts:
     def behind(self, load: Load) -> PassCost:
         """T(m) for passes of this load's requests, with their contexts."""
         fixed, each = self._added(load)
-        if not self._table:
-            self._table = [self._at(rows) for rows in range(_TABULATED)]
         table, at = self._table, self._at
 
         def pass_s(rows: float) -> float:
             # Asked for many sizes in every round, at a time when nothing is in the processor's caches.
-            known = table[rows] if type(rows) is int and rows < _TABULATED else at(rows)
+            known = table.get(rows)
+            if known is None:
+                known = table[rows] = at(rows)
             return known + fixed + each * rows
 
         return pass_s
@@ -100,7 +99,7 @@ class RowCosts:
                 self._ages[index] = age + 1
             self._seconds[index] *= 1.0 + min(max(gain * surprise, -_LARGEST_STEP), _LARGEST_STEP)
         self._seconds = rising(self._seconds)
-        self._table = []
+        self._table = {}
         added = 1.0 - self._at(rows) / expected if expected else 0.0  # the part that the context adds
         factor = 1.0 + _FOLLOW_LEVEL * surprise * min(max(added, 0.0), 1.0)
         self._context = ContextCosts(*(factor * known for known in self._context))
@@ -110,7 +109,7 @@ class RowCosts:
         factor = seconds / self._at(1)
         self._seconds = [factor * known for known in self._seconds]
         self._context = ContextCosts(*(factor * known for known in self._context))
-        self._table = []
+        self._table = {}
 
     def as_json(self) -> dict[str, Any]:
         return {"rows": self._rows, "seconds": self._seconds, "context": list(self._context)}
