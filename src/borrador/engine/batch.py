@@ -16,6 +16,7 @@ from borrador.engine.candidates import Load, PassCost
 from borrador.engine.costs import behind
 from borrador.engine.line import Request, Ticket
 from borrador.engine.member import Member
+from borrador.engine.pace import Purse
 from borrador.engine.progress import Census
 from borrador.engine.progress import Progress as Progress
 from borrador.engine.reading import ReadingPace
@@ -64,6 +65,7 @@ class Batch:
         self._waiting = Admission(model, pool)
         self._reading = ReadingPace(longest_s)
         self._live: list[Member] = []
+        self._purse = Purse()
         self._stats: dict[int, GenerationStats] = {}
         self.census = Census()
         self.speeds = Speeds()
@@ -224,7 +226,8 @@ class Batch:
         """Fill in the rows of all rounds; how they share the pass."""
         playing = self._playing()
         pieces = sum(len(member.rows.tokens) for member in self._live if member.rows is not None)
-        sharing = Sharing(_load_of(playing, pieces), self._pass_s, read, draining=not self._waiting)
+        load = _load_of(playing, pieces)
+        sharing = Sharing(load, self._pass_s, read, draining=not self._waiting, purse=self._purse)
         sharing.draft(playing)
         return sharing
 

@@ -55,6 +55,7 @@ class Candidates:
         drafters: who proposed it; of several the one that is believed most.
         whole: a draft that is verified as it is, in place of all this.
         spent_s: seconds that drafting took.
+        reading_s: seconds that a drafter read the context for, which it need not do again.
         hopes: the acceptance of each token, if those before it are, by the most hopeful of its drafters.
         votes: how many drafters proposed each token.
     """
@@ -67,6 +68,7 @@ class Candidates:
     spent_s: float = 0.0
     hopes: list[float] = field(default_factory=list)
     votes: list[int] = field(default_factory=list)
+    reading_s: float = 0.0
 
     @classmethod
     def merge(cls, proposals: Iterable[Proposal], spent_s: float = 0.0, judge: Judge | None = None) -> Candidates:

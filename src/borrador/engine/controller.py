@@ -35,6 +35,7 @@ _ASSUMED_ACCEPTANCE = 0.75
 _REQUEST, _REQUEST_WEIGHT = 30.0, 4.0  # rounds
 _FOLLOW = 0.1
 _GOES_ON = 2.5  # an answer is assumed to go on for this many times what is written of it
+_COMPANY_MARGIN, _COMPANY_SAVING = 1.3, 2.0  # where all wait for what one's drafter reads, and others for their drafts
 _CHEAP_READING = 1.0  # plain passes that are risked on reading the context before anything is known of the answer
 
 
@@ -260,10 +261,11 @@ class RequestPlan:
         outlook, shared = self._drafters[name], self._round.shared
         gain, costs = self._expected(outlook), outlook.known.costs
         reading = unread * costs.context_token_s * shared.rate
-        if gain <= max(self._round.free_speed, _MARGIN):
+        margin, saving = (_COMPANY_MARGIN, _COMPANY_SAVING) if shared.load.requests > 1 else (_MARGIN, 1.0)
+        if gain <= max(self._round.free_speed, margin):
             return self._may_try(name, reading)
         saved = shared.load.requests * remaining * self._undrafted * (1.0 - 1.0 / gain)
-        if reading <= _CHEAP_READING or reading < saved:
+        if reading <= _CHEAP_READING or saving * reading < saved:
             return True
         self._round.rested[name] = f"reading {unread} tokens may cost more than it saves"
         return False
@@ -271,12 +273,13 @@ class RequestPlan:
     def _may_try(self, name: str, reading: float) -> bool:
         """Whether to pay a drafter that is not expected to pay, to see if that has changed."""
         outlook, shared, speed = self._drafters[name], self._round.shared, self._round.free_speed
-        costs, allowance = outlook.known.costs, outlook.known.allowance
+        costs, allowance, alone = outlook.known.costs, outlook.known.allowance, shared.load.requests == 1
         company = outlook.known.company(shared.load)
         trial_s = _TRIAL_TOKENS * costs.token_s / company + shared.seconds(_TRIAL_TOKENS)
         loss = speed * trial_s * shared.rate - shared.load.requests
-        untried = not outlook.known.tried and reading <= _CHEAP_READING  # costs measured at load may be wrong
-        if (untried and speed <= _MARGIN) or allowance.covers(reading + loss):
+        cheap = reading <= _CHEAP_READING
+        untried = not outlook.known.tried and cheap  # costs measured at load may be wrong
+        if (untried and speed <= _MARGIN) or ((alone or cheap) and allowance.covers(reading + loss)):
             self._round.trial = True
             return True
         allowance.rest()
@@ -300,9 +303,12 @@ class RequestPlan:
         if draft.tokens and (brief or draft.q is not None):
             # Which drawn tokens are verified must not depend on what was drawn, or answers would no longer follow the
             # target's distribution.
-            return Candidates(whole=draft, spent_s=spent_s)
-        self._round.tree = Candidates.merge([outlook.proposal(draft), *free], spent_s, self._jury)
-        return self._round.tree
+            candidates = Candidates(whole=draft, spent_s=spent_s)
+        else:
+            proposals = [outlook.proposal(draft), *free]
+            candidates = self._round.tree = Candidates.merge(proposals, spent_s, self._jury)
+        candidates.reading_s = max(charged - spent_s, 0.0) if unread else 0.0
+        return candidates
 
     def _is_free(self, outlook: Outlook) -> bool:
         return outlook.known.costs.token_s <= _FREE * self._pass_s(1)

@@ -36,8 +36,9 @@ class Member:
         rows: that it has in this step's pass until they are committed; None where it has none.
         speed: tokens that it writes in a step, on average of the last ones.
         token_s: seconds that an accepted token saves in this step.
-        asked_s: seconds that asking its drafters took, beside what tokens of drafters took that were paid for; None
-            where they were not asked.
+        asked_s: seconds that asking its drafters took, beside what those took that were paid for; None where they were
+            not asked.
+        paid_s: what the tokens took that were paid for.
         error: why it fails in this step.
     """
 
@@ -51,6 +52,7 @@ class Member:
     round: Round | None = None
     rows: Rows | None = None
     asked_s: float | None = None
+    paid_s: float = 0.0
     error: Exception | None = None
     is_gone: bool = False
 
@@ -125,7 +127,8 @@ class Member:
                 found = yield from self.round.gather(load)
             except Exception as error:  # noqa: BLE001 - a request fails alone, whatever it is
                 self.fail(error)
-        self.asked_s = max(self.clock() - start - found.spent_s, 0.0)
+        self.paid_s = found.spent_s
+        self.asked_s = max(self.clock() - start - found.spent_s - found.reading_s, 0.0)
         if found.tokens:
             found.survival = [load.value * survival for survival in found.survival]
         return found
@@ -144,11 +147,17 @@ class Member:
             self._attempt(partial(self.target.commit, range(len(self.rows.tokens))))
         self.rows = None
 
-    def settle(self, row_s: float) -> None:
-        """Learn whether asking the drafters was worth it, where a row of a draft took so many seconds."""
-        if self.round is not None and self.asked_s is not None:
-            saved_s = self.round.accepted * self.token_s - len(self.round.draft.tokens) * row_s
-            self.pace.settle(saved_s, self.asked_s)
+    def settle(self, row_s: float) -> float:
+        """Learn whether asking the drafters was worth it, where a row of a draft took so many seconds.
+
+        Returns:
+            Seconds that this saved, less all that it took.
+        """
+        if self.round is None or self.asked_s is None:
+            return 0.0
+        saved_s = self.round.accepted * self.token_s - len(self.round.draft.tokens) * row_s
+        self.pace.settle(saved_s, self.asked_s)
+        return saved_s - self.asked_s - self.paid_s
 
     def conclude(self, times: Times, now: float) -> Sequence[GenerationEvent]:
         """End the step, and the answer where its deadline has passed; the events that came of it."""

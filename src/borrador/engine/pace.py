@@ -6,6 +6,8 @@ _KEEP = 0.9  # of the balance, with every round that asked: the last ten matter
 _FIRST_ROUNDS = 4  # that are asked whatever comes of it
 _LONGEST_REST = 32  # rounds
 _FIRST_ASK_S = 1e-4
+_STAKE = 0.005  # share of the time of passes that several share which may be lost on drafts
+_MOST_SAVED = 0.25  # of what drafts have saved, so much of a pass may be lost again
 
 
 class Pace:
@@ -48,3 +50,24 @@ class Pace:
             self._rest = max(self._rest // 2, 1)
         elif not self._left:
             self._resting, self._rest = self._rest, min(2 * self._rest, _LONGEST_REST)
+
+
+class Purse:
+    """What drafts have saved in the passes that several requests share, less what they took: while that is less than
+    nothing, none is asked for. A small share of every pass is put in, for finding out whether that has changed."""
+
+    def __init__(self) -> None:
+        self._balance_s = 0.0
+
+    @property
+    def is_empty(self) -> bool:
+        return self._balance_s < 0.0
+
+    def settle(self, gained_s: float, pass_s: float) -> None:
+        """Account for a pass.
+
+        Args:
+            gained_s: seconds that the drafts of all requests saved, less what they took.
+            pass_s: of the pass without drafts.
+        """
+        self._balance_s = min(self._balance_s + gained_s + _STAKE * pass_s, _MOST_SAVED * pass_s)

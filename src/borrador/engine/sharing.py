@@ -9,6 +9,7 @@ from borrador.draft.steps import together
 from borrador.engine.candidates import Load, PassCost, choose
 from borrador.engine.costs import behind
 from borrador.engine.member import Member
+from borrador.engine.pace import Purse
 from borrador.engine.worth import token_values
 from borrador.types import Draft
 
@@ -30,12 +31,14 @@ class Sharing:
         pass_s: T(m), seconds of a pass over m rows; None where it is not known, and drafts are verified whole.
         read: rows of prompts in it.
         draining: no request waits for its turn.
+        purse: what drafts have saved so far where several share passes.
     """
 
     load: Load
     pass_s: PassCost | None
     read: int
     draining: bool
+    purse: Purse
 
     def draft(self, playing: Sequence[Member]) -> None:
         """Give every request that plays a round its draft."""
@@ -53,8 +56,9 @@ class Sharing:
             return
         pass_s = behind(self.pass_s, self.load)
         row_s = (pass_s(rows) - pass_s(self.load.rows)) / max(rows - self.load.rows, 1)
-        for member in playing:
-            member.settle(row_s)
+        gained_s = sum(member.settle(row_s) for member in playing)
+        if self.load.requests > 1:
+            self.purse.settle(gained_s, pass_s(self.load.rows))
 
     def _weigh(self, playing: Sequence[Member], pass_s: PassCost) -> list[Member]:
         """Those whose drafters are asked, for what their tokens may save."""
@@ -62,7 +66,8 @@ class Sharing:
         values = token_values(pass_s, self.load, [member.steps_left for member in playing], draining=self.draining)
         asking_s = sum(member.pace.ask_s for member in playing)
         alone = self.load.requests == 1
-        few = self.read <= _FEW_READ and (alone or asking_s < _MOST_ASKING * pass_s(self.load.rows))
+        cheap = alone or (asking_s < _MOST_ASKING * pass_s(self.load.rows) and not self.purse.is_empty)
+        few = self.read <= _FEW_READ and cheap
         asking: list[Member] = []
         for member, token_s in zip(playing, values, strict=True):
             member.token_s = token_s

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from borrador.engine.candidates import Load, PassCost
 
-_CLOSE = 0.9  # a request with this share of the longest way to go may still be the last
-_STEPS = 2.0  # and one that is so few steps ahead
+_AHEAD = 1.0  # a request that is so many steps ahead of another is not the last
 
 
 def token_values(pass_s: PassCost, load: Load, steps_left: Sequence[float], *, draining: bool) -> list[float]:
@@ -29,6 +28,6 @@ def token_values(pass_s: PassCost, load: Load, steps_left: Sequence[float], *, d
     row_s = (total_s - pass_s(half)) / (load.rows - half) if load.rows > half else 0.0
     base_s = max(total_s - row_s * load.rows, 0.0)
     longest = max(steps_left, default=0.0)
-    last = [not draining or steps >= min(_CLOSE * longest, longest - _STEPS) for steps in steps_left]
+    last = [not draining or steps > longest - _AHEAD for steps in steps_left]
     share_s = base_s / max(sum(last), 1)
     return [row_s + (share_s if is_last else 0.0) for is_last in last]
