@@ -90,6 +90,27 @@ def test_only_reading_is_allowed(client: TestClient, path: str) -> None:
     assert client.head(path).content == b""
 
 
+@pytest.mark.parametrize("theme", [0, 1])
+@pytest.mark.parametrize("name", ["ink", "soft", "draft", "correction", "bonus", "grammar"])
+def test_text_stands_out_from_the_paper_in_both_themes(name: str, theme: int) -> None:
+    paper = _luminance(_colour("paper", theme))
+    text = _luminance(_colour(name, theme))
+    darker, lighter = sorted([paper, text])
+    assert (lighter + 0.05) / (darker + 0.05) >= 4.5  # WCAG 2.2, level AA
+
+
+def _colour(name: str, theme: int) -> str:
+    found = re.search(rf"--{name}: light-dark\(#(\w+), #(\w+)\)", TEXTS["/page/page.css"])
+    assert found is not None
+    return found[theme + 1]
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (0, 2, 4)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
 @pytest.mark.parametrize("path", FILES)
 def test_no_file_names_another_host(path: str) -> None:
     names = re.findall(r"""(?:https?:)?//[\w.-]+\.\w+[^\s"']*""", re.sub(r"^\s*//.*$", "", TEXTS[path], flags=re.M))

@@ -89,11 +89,22 @@ class Visit:
 
 @contextmanager
 def visit(
-    browser: Browser, url: str, size: tuple[int, int] = DESK, *, dark: bool = False, refusals: tuple[str, ...] = ()
+    browser: Browser,
+    url: str,
+    size: tuple[int, int] = DESK,
+    *,
+    dark: bool = False,
+    touch: bool = False,
+    refusals: tuple[str, ...] = (),
 ) -> Iterator[Visit]:
     """A visit in a browser that knows nothing yet. It must end without an error, and without another host asked."""
     width, height = size
-    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light")
+    context = browser.new_context(
+        viewport={"width": width, "height": height},
+        color_scheme="dark" if dark else "light",
+        has_touch=touch,
+        is_mobile=touch,
+    )
     visited = Visit(context.new_page(), refusals)
     visited.page.set_default_timeout(PATIENCE_MS)
     visited.page.on("console", visited.note)

@@ -36,8 +36,11 @@ class Script:
         pause_s: before each of them.
         broken_after: steps after which the connection is cut; None never does.
         reply: a response in place of an answer, where it gives one.
+        loading: the model is not there yet.
         key: the API key that is asked for; empty asks for none.
         speeds: what the server says it measured, with and without drafts.
+        draft_tokens_proposed: since the server started.
+        hold_s: before an answer begins.
         requests: bodies of the requests for answers.
         writing: answers that are being written.
     """
@@ -46,8 +49,11 @@ class Script:
     pause_s: float = 0.0
     broken_after: int | None = None
     reply: Reply = lambda request: None
+    loading: bool = False
     key: str = ""
     speeds: tuple[float | None, float | None] = (None, None)
+    draft_tokens_proposed: int = 1
+    hold_s: float = 0.0
     requests: list[dict[str, Any]] = field(default_factory=list)
     writing: int = 0
 
@@ -69,10 +75,10 @@ def step(number: int, *tokens: tuple[str, str], refused: Sequence[str] = (), dra
     return {"tokens": described, "rounds": [summary]}
 
 
-def plain_steps(text: str) -> list[Step]:
-    """An answer without drafts, a word a round."""
+def plain_steps(text: str, first: int = 1) -> list[Step]:
+    """An answer without drafts, a word a round, from the `first` round on."""
     words = text.replace(" ", "\0 ").split("\0")
-    return [step(number, (word, "target")) for number, word in enumerate(words, 1)]
+    return [step(number, (word, "target")) for number, word in enumerate(words, first)]
 
 
 def _describe_token(number: int, text: str, origin: str, drafter: str) -> dict[str, Any]:
@@ -103,10 +109,17 @@ def create_scripted_app(script: Script) -> Starlette:
 
     async def stats(request: Request) -> Response:
         speculative, plain = script.speeds
-        return JSONResponse({"tokens_per_second_speculative": speculative, "tokens_per_second_plain": plain})
+        return JSONResponse(
+            {
+                "tokens_per_second_speculative": speculative,
+                "tokens_per_second_plain": plain,
+                "draft_tokens_proposed": script.draft_tokens_proposed,
+            }
+        )
 
     async def answer(request: Request) -> Response:
         script.requests.append(await request.json())
+        await asyncio.sleep(script.hold_s)
         return script.reply(request) or StreamingResponse(_stream(script), media_type="text/event-stream")
 
     routes = [
@@ -125,6 +138,8 @@ def _guarded(script: Script, endpoint: Any) -> Any:
     async def check(request: Request) -> Response:
         if script.key and request.headers.get("Authorization") != f"Bearer {script.key}":
             return refuse(401, "no API key")
+        if script.loading:
+            return refuse(503, "The model is being loaded.")
         response: Response = await endpoint(request)
         return response
 

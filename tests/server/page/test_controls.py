@@ -29,6 +29,17 @@ def test_stop_ends_the_answer_here_and_on_the_server(script: Script, here: Visit
     assert 0 < len(here.answer()) < len("word " * 400)
 
 
+def test_stop_ends_an_answer_that_has_not_begun(script: Script, here: Visit) -> None:
+    script.hold_s = 60.0
+    here.ask("Go on")
+    wait_until(lambda: len(script.requests) == 1)
+    here.page.get_by_role("button", name="Stop").click()
+    here.finish()
+    expect(here.page.locator(".facts")).to_have_text("stopped")
+    expect(here.page.get_by_role("button", name="Send")).to_be_visible()
+    expect(here.page.get_by_role("button", name="Copy")).to_have_count(0)
+
+
 def test_regenerate_asks_the_same_again_and_replaces_the_answer(script: Script, here: Visit) -> None:
     here.ask("First?")
     here.finish()
@@ -187,3 +198,37 @@ def walk_by_tab(here: Visit) -> set[str]:
         assert shown, name
         reached.add(name)
     return reached
+
+
+def test_a_finger_that_touches_a_token_leaves_its_card_open(browser: Browser, url: str) -> None:
+    with visit(browser, url, PHONE, touch=True) as here:
+        here.ask("When?")
+        here.finish()
+        here.token("museum").tap()
+        expect(here.page.locator("#card")).to_contain_text("drafted and accepted")
+        here.page.locator(".question").tap()
+        expect(here.page.locator("#card")).to_be_hidden()
+
+
+@pytest.mark.parametrize("clipboard", ["navigator.clipboard", "undefined"])
+def test_copy_copies_the_answer_with_and_without_a_clipboard_of_the_page(here: Visit, clipboard: str) -> None:
+    here.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    here.page.evaluate(f"Object.defineProperty(navigator, 'clipboard', {{ value: {clipboard} }})")
+    here.ask("When?")
+    here.finish()
+    here.page.get_by_role("button", name="Copy").click()
+    expect(here.page.get_by_role("button", name="Copied")).to_be_visible()
+    here.page.get_by_label("Your question").focus()
+    here.page.keyboard.press("Control+V")
+    expect(here.page.get_by_label("Your question")).to_have_value(MUSEUM_TEXT)
+
+
+def test_a_browser_that_keeps_nothing_is_served_all_the_same(here: Visit) -> None:
+    for store in ["localStorage", "sessionStorage"]:
+        here.page.add_init_script(f"Object.defineProperty(window, '{store}', {{ get() {{ throw new Error('no'); }} }})")
+    here.page.reload()
+    here.page.get_by_role("button", name="Dark mode").click()
+    here.page.get_by_role("switch", name="Colours").click()
+    here.ask("When?")
+    here.finish()
+    assert here.answer() == MUSEUM_TEXT

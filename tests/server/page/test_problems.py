@@ -33,6 +33,14 @@ def test_a_server_that_wants_a_key_is_given_one_and_only_this_session_keeps_it(
         assert "secret" not in str(here.page.evaluate("[document.cookie, {...localStorage}, location.href]"))
 
 
+def test_a_server_that_is_loading_is_met_once_it_has(browser: Browser, url: str, script: Script) -> None:
+    script.loading = True
+    with visit(browser, url, refusals=("503",)) as here:
+        expect(here.page.locator("#model")).to_have_text("loading the model")
+        script.loading = False
+        expect(here.page.locator("#model")).to_have_text("scripted")
+
+
 def test_a_full_server_is_asked_again_when_it_allows(browser: Browser, url: str, script: Script) -> None:
     script.reply = lambda request: refuse(429, "full", retry_after="2")
     with visit(browser, url, refusals=("429",)) as here:

@@ -1,7 +1,7 @@
 // One answer on the page: its text, its rounds, what it cost, and what can be done with it.
 
 import { hideCard, showRound, showToken } from "./card.js";
-import { button, make, oncePerFrame } from "./dom.js";
+import { button, copyText, make, oncePerFrame } from "./dom.js";
 import { Strip } from "./strip.js";
 import { AnswerText } from "./text.js";
 import { Trace } from "./trace.js";
@@ -110,7 +110,7 @@ export class Answer {
 
   async #copy(pressed) {
     try {
-      await navigator.clipboard.writeText(this.trace.text);
+      await copyText(this.trace.text);
       pressed.textContent = "Copied";
     } catch {
       pressed.textContent = "Not allowed";

@@ -5,9 +5,18 @@ import { KINDS, count, milliseconds, percent, quote } from "./words.js";
 
 const MARGIN = 8;
 const card = byId("card");
+let anchored = null;
 
 export function hideCard() {
   card.hidden = true;
+}
+
+/** Keeps the card at what it belongs to when the page is scrolled, and hides it with that. */
+export function followCard() {
+  if (card.hidden) return;
+  const { top, bottom } = anchored.getBoundingClientRect();
+  if (bottom < 0 || top > innerHeight) hideCard();
+  else place();
 }
 
 /** Shows a token's card at its span; gives the card's text, for those who hear it. */
@@ -39,7 +48,8 @@ function show(anchor, title, remark, rows) {
   for (const [term, value] of rows) list.append(make("dt", "", {}, term), make("dd", "", {}, value));
   card.replaceChildren(make("p", "card-title", {}, title), make("p", "card-remark", {}, remark), list);
   card.hidden = false;
-  place(anchor.getClientRects()[0] ?? anchor.getBoundingClientRect());
+  anchored = anchor;
+  place();
   return `${title}, ${card.querySelector(".card-remark").textContent}. ${rows.map(spoken).join(", ")}`;
 }
 
@@ -48,7 +58,8 @@ function spoken([term, value]) {
 }
 
 /** Above the anchor where there is room, else below it, and never outside the window. */
-function place(anchor) {
+function place() {
+  const anchor = anchored.getClientRects()[0] ?? anchored.getBoundingClientRect();
   const { width, height } = card.getBoundingClientRect();
   const above = anchor.top - height - MARGIN;
   const left = Math.min(anchor.left, document.documentElement.clientWidth - width - MARGIN);

@@ -30,6 +30,19 @@ export function draw(tag, attributes = {}) {
   return node;
 }
 
+/** Puts text on the clipboard; throws where the browser forbids it. */
+export async function copyText(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  // Browsers lend the clipboard to this machine's pages and to those with TLS only; the old way is left to the others.
+  const field = make("textarea", "unseen", { "aria-hidden": "true" });
+  field.value = text;
+  document.body.append(field);
+  field.select();
+  const copied = document.execCommand("copy");
+  field.remove();
+  if (!copied) throw new Error("the browser did not copy");
+}
+
 /** Calls `act` once before the next frame, however often it was asked. */
 export function oncePerFrame(act) {
   let asked = false;

@@ -2,7 +2,7 @@
 
 import { Announcer } from "./announcer.js";
 import { Answer } from "./answer.js";
-import { hideCard } from "./card.js";
+import { followCard, hideCard } from "./card.js";
 import { Problem, fetchJson, streamChat } from "./client.js";
 import { button, byId, make, oncePerFrame } from "./dom.js";
 import { Settings } from "./settings.js";
@@ -10,6 +10,9 @@ import { Speeds } from "./speeds.js";
 import { startTheme } from "./theme.js";
 import { count } from "./words.js";
 
+// A question that keeps the focus would keep the keyboard on the screen, over the answer.
+const HAS_KEYBOARD = matchMedia("(pointer: fine)");
+const MEET_AGAIN_MS = 2000;
 const EXAMPLES = [
   "Correct the spelling and return the whole text: The museeum is opend from Tuesday to Sunday. " +
     "Visiters can leave their bags at the entrance. Children do not pay.",
@@ -39,13 +42,14 @@ class Conversation {
   #listen() {
     const question = byId("question");
     byId("composer").addEventListener("submit", (event) => this.#submit(event));
+    question.addEventListener("input", () => (question.rows = Math.min(question.value.split("\n").length, 8)));
     question.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
       event.preventDefault();
       if (!this.#running) this.#submit(event);
     });
     document.addEventListener("keydown", (event) => this.#escape(event));
-    byId("scroller").addEventListener("scroll", hideCard, { passive: true });
+    byId("scroller").addEventListener("scroll", followCard, { passive: true });
     byId("fresh").addEventListener("click", () => this.#clear());
     byId("drafting").addEventListener("change", (event) => this.#settings.set("drafting", event.target.checked));
     byId("colours").addEventListener("change", (event) => {
@@ -67,7 +71,9 @@ class Conversation {
       byId("model").textContent = this.#model;
       document.title = `${this.#model} · borrador`;
     } catch (error) {
-      if (error.status === 401) this.#askForKey(error.message);
+      if (error.status === 401) return this.#askForKey(error.message);
+      byId("model").textContent = error.status === 503 ? "loading the model" : "no connection";
+      setTimeout(() => this.#meet(), MEET_AGAIN_MS);
     }
   }
 
@@ -87,6 +93,7 @@ class Conversation {
     const text = question.value.trim();
     if (!text) return;
     question.value = "";
+    question.rows = 1;
     this.#ask(text);
   }
 
@@ -130,13 +137,18 @@ class Conversation {
     try {
       for await (const chunk of streamChat(request, this.#settings.key, this.#running.signal)) {
         this.#announcer.add(answer.take(chunk));
-        byId("paused").hidden = !(this.#settings.values.drafting && answer.trace.isPaused);
+        byId("paused").hidden = !(answer.trace.isPaused && this.#mayDraft);
         this.#follow();
       }
       return null;
     } catch (error) {
       return error;
     }
+  }
+
+  /** Rounds without a draft are a choice only where there could be one. */
+  get #mayDraft() {
+    return this.#settings.values.drafting && this.#speeds.everDrafted;
   }
 
   #request(turn) {
@@ -160,7 +172,8 @@ class Conversation {
   #begin() {
     this.#running = new AbortController();
     this.#showRunning();
-    byId("question").focus();
+    if (HAS_KEYBOARD.matches) byId("question").focus();
+    else byId("question").blur();
     this.#announcer.begin();
     this.#scrollDown(true);
   }

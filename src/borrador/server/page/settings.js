@@ -2,6 +2,7 @@
 // The API key lives in this tab's session only; everything else is kept for the next visit.
 
 import { byId } from "./dom.js";
+import { keep, recall } from "./storage.js";
 
 const KEPT = "borrador";
 const SECRET = "borrador-key";
@@ -17,6 +18,7 @@ const DEFAULTS = {
 
 export class Settings {
   #values = { ...DEFAULTS, ...readKept() };
+  #key = recall("sessionStorage", SECRET) ?? "";
   #form = byId("settings-form");
   #sheet = byId("settings");
   #onSave = () => {};
@@ -32,12 +34,12 @@ export class Settings {
   }
 
   get key() {
-    return sessionStorage.getItem(SECRET) ?? "";
+    return this.#key;
   }
 
   set(name, value) {
     this.#values = { ...this.#values, [name]: value };
-    localStorage.setItem(KEPT, JSON.stringify(this.#values));
+    keep("localStorage", KEPT, JSON.stringify(this.#values));
   }
 
   /** Shows the sheet, with the field to begin at and why; `onSave` is called if it is left with Save. */
@@ -47,7 +49,7 @@ export class Settings {
     byId("settings-reason").hidden = !reason;
     this.#fill();
     this.#sheet.returnValue = "cancel";
-    this.#sheet.showModal();
+    if (!this.#sheet.open) this.#sheet.showModal();
     this.#form.elements[field].focus();
   }
 
@@ -77,7 +79,8 @@ export class Settings {
     for (const name of ["temperature", "max_tokens"]) this.set(name, Number(elements[name].value));
     this.set("seed", elements.seed.value === "" ? "" : Number(elements.seed.value));
     this.set("probabilities", elements.probabilities.checked);
-    sessionStorage.setItem(SECRET, elements.key.value.trim());
+    this.#key = elements.key.value.trim();
+    keep("sessionStorage", SECRET, this.#key || null);
     elements.key.value = "";
     this.#onSave();
   }
@@ -85,7 +88,7 @@ export class Settings {
 
 function readKept() {
   try {
-    const kept = Object.entries(JSON.parse(localStorage.getItem(KEPT) ?? "{}"));
+    const kept = Object.entries(JSON.parse(recall("localStorage", KEPT) ?? "{}"));
     return Object.fromEntries(kept.filter(([name, value]) => fits(name, value)));
   } catch {
     return {};

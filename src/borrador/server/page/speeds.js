@@ -11,6 +11,7 @@ export class Speeds {
   #keyOf;
   #timer = 0;
   #plain = null;
+  #everDrafted = false;
 
   /** @param {() => string} keyOf gives the API key of the moment. */
   constructor(keyOf) {
@@ -21,6 +22,11 @@ export class Speeds {
   /** Tokens per second without drafts; null until the server has measured it. */
   get plain() {
     return this.#plain;
+  }
+
+  /** Whether the server has verified drafts at all; one without drafters never does. */
+  get everDrafted() {
+    return this.#everDrafted;
   }
 
   /** Asks now, and again from time to time while the page is visible. */
@@ -47,6 +53,7 @@ export class Speeds {
   #show(stats) {
     const pair = [stats.tokens_per_second_speculative ?? null, stats.tokens_per_second_plain ?? null];
     this.#plain = pair[1];
+    this.#everDrafted = stats.draft_tokens_proposed > 0;
     const ratio = pair[0] && pair[1] ? `, ${(pair[0] / pair[1]).toFixed(2)}×` : "";
     const fastest = Math.max(...pair.map(Number), 1e-9);
     showSpeed("with", pair[0], fastest, ratio);

@@ -1,12 +1,13 @@
 // Light or dark: what the system prefers, until the other one is chosen.
 
 import { byId } from "./dom.js";
+import { keep, recall } from "./storage.js";
 
 const KEPT = "borrador-theme";
+let chosen = recall("localStorage", KEPT);
 const system = matchMedia("(prefers-color-scheme: dark)");
 
 function isDark() {
-  const chosen = localStorage.getItem(KEPT);
   return chosen ? chosen === "dark" : system.matches;
 }
 
@@ -18,8 +19,8 @@ function show() {
 /** Choosing what the system prefers anyway means to follow it again. */
 function change() {
   const dark = !isDark();
-  if (dark === system.matches) localStorage.removeItem(KEPT);
-  else localStorage.setItem(KEPT, dark ? "dark" : "light");
+  chosen = dark === system.matches ? null : dark ? "dark" : "light";
+  keep("localStorage", KEPT, chosen);
   show();
 }
 
