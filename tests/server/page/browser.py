@@ -95,15 +95,27 @@ def visit(
     *,
     dark: bool = False,
     touch: bool = False,
+    password: str = "",
     refusals: tuple[str, ...] = (),
 ) -> Iterator[Visit]:
-    """A visit in a browser that knows nothing yet. It must end without an error, and without another host asked."""
+    """A visit in a browser that knows nothing yet. It must end without an error, and without another host asked.
+
+    Args:
+        browser: that is used.
+        url: of the page.
+        size: of its window.
+        dark: what the system prefers.
+        touch: it is a phone.
+        password: that is entered where the browser itself asks for one.
+        refusals: as in `Visit`.
+    """
     width, height = size
     context = browser.new_context(
         viewport={"width": width, "height": height},
         color_scheme="dark" if dark else "light",
         has_touch=touch,
         is_mobile=touch,
+        http_credentials={"username": "", "password": password} if password else None,
     )
     visited = Visit(context.new_page(), refusals)
     visited.page.set_default_timeout(PATIENCE_MS)

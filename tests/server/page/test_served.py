@@ -9,9 +9,11 @@ import pytest
 from playwright.sync_api import Browser, expect
 from tests.server.page.browser import Visit, card, visit
 from tests.server.rig import Rig, serve
+from tests.server.whole import whole
 from tests.server.writing import oracle, writing_llm
 
 import borrador
+from borrador.server.config import STREAM_PACING, ServerConfig, StreamPacing
 from borrador.server.page import page_routes
 
 pytestmark = pytest.mark.browser
@@ -47,8 +49,7 @@ def test_an_answer_arrives_character_for_character_with_its_origins(here: Visit)
     assert here.answer() == ANSWER.encode()[:120].decode()
     expect(here.page.locator(".facts")).to_contain_text("120 tokens")
     expect(here.page.locator(".facts")).to_contain_text("cut at the most tokens allowed")
-    kinds = here.page.locator(".token").evaluate_all("(nodes) => nodes.slice(0, 9).map((node) => node.classList[1])")
-    assert kinds == ["plain", *["draft", "draft", "draft", "correction"] * 2]
+    assert kinds(here) == ["plain", *["draft", "draft", "draft", "correction"] * 2]
 
 
 def test_pointing_at_a_token_tells_what_the_target_thought(here: Visit) -> None:
@@ -91,6 +92,35 @@ def test_what_the_server_refuses_is_said_in_its_words(browser: Browser, rig: Rig
         here.ask("x" * 17000)
         expect(here.page.get_by_role("alert")).to_contain_text("16384")
         expect(here.page.get_by_role("button", name="Try again")).to_be_enabled()
+
+
+def test_a_server_with_a_key_lets_the_browser_ask_for_it_once(browser: Browser) -> None:
+    config = ServerConfig(port=0, api_keys=("secret",))
+    with whole(writing_llm("Red."), config) as server, visit(browser, server.url, password="secret") as here:
+        here.ask("Colours?")
+        here.finish()
+        assert here.answer() == "Red."
+        assert server.client.get("/page/page.js").status_code == 401
+
+
+@pytest.mark.parametrize("pacing", STREAM_PACING)
+def test_origins_are_the_same_however_the_stream_is_paced(browser: Browser, pacing: StreamPacing) -> None:
+    text = "Red, green and blue."
+    config = ServerConfig(port=0, stream_pacing=pacing, pacing_s=0.005)
+    llm = writing_llm(text, oracle(text.encode()))
+    with whole(llm, config) as server, visit(browser, server.url) as here:
+        here.ask("Colours?")
+        here.finish()
+        assert here.answer() == text
+        assert kinds(here) == ["plain", *["draft", "draft", "draft", "correction"] * 2]
+
+
+def kinds(here: Visit) -> list[str]:
+    """Of the first nine tokens."""
+    found: list[str] = here.page.locator(".token").evaluate_all(
+        "(nodes) => nodes.slice(0, 9).map((node) => node.classList[1])"
+    )
+    return found
 
 
 @pytest.mark.real_model
