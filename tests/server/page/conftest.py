@@ -15,7 +15,8 @@ from tests.server.page.scripted_server import (
 )
 
 
-@pytest.fixture(scope="package")
+# Playwright keeps an event loop in this thread as long as its browser lives, and other tests need their own.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with chromium() as browser:
         yield browser
