@@ -13,7 +13,7 @@ from borrador.types import SamplingParams
 
 
 def params_of(**fields: Any) -> SamplingParams:
-    return sampling_params(CompletionRequest(prompt="x", **fields), 9, None, {})
+    return sampling_params(CompletionRequest.model_validate({"prompt": "x", **fields}), 9, None, {})
 
 
 def test_defaults_are_openais() -> None:
@@ -56,7 +56,9 @@ def test_biases_are_those_of_token_ids() -> None:
 
 
 def test_shape_and_log_probabilities_are_handed_on() -> None:
-    params = sampling_params(CompletionRequest(prompt="x"), 5, 3, {"json_schema": '{"type": "object"}'})
+    params = sampling_params(
+        CompletionRequest.model_validate({"prompt": "x"}), 5, 3, {"json_schema": '{"type": "object"}'}
+    )
     assert (params.max_tokens, params.logprobs, params.json_schema) == (5, 3, '{"type": "object"}')
 
 
