@@ -152,19 +152,23 @@ class Batch:
         times = Times(start, drafted, forwarded, time.perf_counter())
         told += self._conclude(times)
         if is_whole and not read and sharing is not None and sharing.load.requests:
-            load = sharing.load
-            step = Step(
-                requests=load.requests,
-                tokens=sum(progress.tokens for progress in told),
-                total_s=times.end - start,
-                draft_s=drafted - divided,
-                pass_s=forwarded - drafted,
-                plain_pass_s=self._pass_s and behind(self._pass_s, load)(load.requests),
-                drafts=drafts,
-                verifies=rows > load.rows,
-            )
-            self.speeds.observe(step)
+            tokens = sum(progress.tokens for progress in told)
+            self._measure(times, drafted - divided, sharing.load, tokens, rows, drafts=drafts)
         return told
+
+    def _measure(self, times: Times, draft_s: float, load: Load, tokens: int, rows: int, *, drafts: bool) -> None:
+        """Learn how fast answers were written by a step that read nothing."""
+        step = Step(
+            requests=load.requests,
+            tokens=tokens,
+            total_s=times.end - times.start,
+            draft_s=draft_s,
+            pass_s=times.forwarded - times.drafted,
+            plain_pass_s=self._pass_s and behind(self._pass_s, load)(load.requests),
+            drafts=drafts,
+            verifies=rows > load.rows,
+        )
+        self.speeds.observe(step)
 
     def _expire(self) -> Iterator[Progress]:
         """End the answers of requests that waited too long."""
