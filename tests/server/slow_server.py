@@ -21,12 +21,12 @@ from borrador.text.tokenizer import Tokenizer
 
 
 class SlowModel(WritingModel):
-    """Takes so long for a pass."""
+    """Takes so long for a pass, however many sequences share it."""
 
-    pass_s = 0.0
+    step_s = 0.0
 
     def _begin_pass(self, batch: Batch) -> None:
-        time.sleep(self.pass_s)
+        time.sleep(self.step_s)
         super()._begin_pass(batch)
 
 
@@ -36,7 +36,7 @@ def main(pass_s: float, load_s: float, tokens: int, drain_s: float, port: int) -
     def load() -> LLM:
         time.sleep(load_s)
         model = SlowModel(b"a" * tokens)
-        model.pass_s = pass_s
+        model.step_s = pass_s
         tokenizer = Tokenizer.from_metadata(byte_level(pairs=[]))
         return LLM(model, tokenizer, ChatTemplate(TEMPLATE), context_length=4096)
 
