@@ -6,8 +6,13 @@ from typing import Any
 
 import pytest
 from tests.server.conftest import ANSWER
-from tests.server.rig import Rig
+from tests.server.rig import Rig, serve
 from tests.server.sse import stream, text_of
+from tests.server.writing import TEMPLATE, writing_llm
+
+from borrador.engine.llm import LLM
+from borrador.models.scripted import ScriptedModel
+from borrador.text.chat_template import ChatTemplate
 
 PATH = "/v1/chat/completions"
 HELLO = [{"role": "user", "content": "Colours?"}]
@@ -87,3 +92,37 @@ def test_the_cost_of_drafts_is_told_by_all_names(rig: Rig, streamed: bool) -> No
     )
     assert speculation["num_accepted_tokens_per_pos"] == [10, 10, 9]
     assert speculation["mean_acceptance_length"] == 1 + speculation["num_accepted_tokens"] / speculation["num_drafts"]
+
+
+def test_answer_i_of_n_is_the_one_that_the_seed_plus_i_gives() -> None:
+    tokenizer = writing_llm("").tokenizer
+    llm = LLM(ScriptedModel(tokenizer.vocabulary_size), tokenizer, ChatTemplate(TEMPLATE), draft_tokens=0)
+    with serve(llm) as running:
+        together = ask(running, n=3, seed=7, max_tokens=20, logprobs=True)["choices"]
+        alone = [ask(running, seed=7 + i, max_tokens=20, logprobs=True)["choices"][0] for i in range(3)]
+    assert [choice["logprobs"] for choice in together] == [choice["logprobs"] for choice in alone]
+    assert alone[0]["logprobs"] != alone[1]["logprobs"]
+
+
+def test_equal_seeds_give_equal_answers_with_and_without_drafts(rig: Rig) -> None:
+    plain = ask(rig, seed=5, speculative={"enabled": False})
+    assert plain["metrics"]["speculative_decoding"]["num_drafts"] == 0
+    drafted = ask(rig, seed=5)
+    assert drafted["metrics"]["speculative_decoding"]["num_drafts"] > 0
+    assert drafted["choices"] == plain["choices"]
+
+
+def test_draft_tokens_of_a_request_are_the_most_that_a_round_drafts(rig: Rig) -> None:
+    speculation = ask(rig, speculative={"draft_tokens": 2})["metrics"]["speculative_decoding"]
+    assert speculation["num_draft_tokens"] <= 2 * speculation["num_drafts"]
+    assert len(speculation["num_accepted_tokens_per_pos"]) == 2
+
+
+@pytest.mark.parametrize("prompt", ["x" * 5000, "x" * 4090])
+def test_a_conversation_that_does_not_fit_is_refused_with_the_numbers(rig: Rig, prompt: str) -> None:
+    response = rig.post(PATH, messages=[{"role": "user", "content": prompt}])
+    assert response.status_code == 400
+    error = response.json()["error"]
+    assert (error["code"], error["param"]) == ("context_length_exceeded", "messages")
+    assert "4096" in error["message"]
+    assert str(len(prompt) + len("user: \n") + 1) in error["message"]
