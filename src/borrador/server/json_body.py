@@ -13,10 +13,12 @@ import numpy as np
 from borrador.errors import UsageError
 
 MAX_DEPTH = 64
-MAX_VALUES = 1 << 17  # as many short strings take a tenth of a second to read, token ids a tenth of that
+MAX_VALUES = 1 << 17  # as many token ids take about 10 ms to read
+MAX_TEXTS = 1 << 15  # with keys; as many take about 30 ms
 
 _LARGE_NUMBER = re.compile(rb"\d{19}|[eE]\+?\d{3}")
 _HALF_OF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
+_SEND_FEWER = "Send fewer of them."
 _GIVE_OBJECT = 'Send a JSON object, such as {"prompt": "Once"}, as UTF-8.'
 
 
@@ -33,12 +35,12 @@ def parse_json(body: bytes, depth: int = MAX_DEPTH) -> dict[str, Any]:
 
     Raises:
         JsonError: it is not a JSON object in UTF-8; it repeats a key, holds NaN or Infinity, a number that neither 64
-            bits nor a double can hold, a lone surrogate or a NUL, or has too many levels or values.
+            bits nor a double can hold, a lone surrogate or a NUL, or has too many levels, values or texts.
     """
     text = _decode(body)
     plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")  # of the escapes those stay that are not about quotes
-    if plain.count(b'"') > 4 * MAX_VALUES:
-        _refuse_values()
+    if plain.count(b'"') > 2 * MAX_TEXTS:
+        raise JsonError(f"the body must hold at most {MAX_TEXTS} texts and keys, it holds more", _SEND_FEWER)
     outside = b"".join(plain.split(b'"')[::2])
     _check_extent(outside, depth)
     value = _load(text, careful=_LARGE_NUMBER.search(outside) is not None)
@@ -72,11 +74,7 @@ def _check_extent(outside: bytes, most: int) -> None:
         raise JsonError(f"the body must be nested at most {most} deep, it is {deepest} deep", "Make it flatter.")
     values = int(np.count_nonzero(opens)) + outside.count(b",")
     if values > MAX_VALUES:
-        _refuse_values()
-
-
-def _refuse_values() -> NoReturn:
-    raise JsonError(f"the body must hold at most {MAX_VALUES} values, it holds more", "Send fewer of them.")
+        raise JsonError(f"the body must hold at most {MAX_VALUES} values, it holds more", _SEND_FEWER)
 
 
 def _load(text: str, *, careful: bool) -> Any:
