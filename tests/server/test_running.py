@@ -133,6 +133,7 @@ def test_at_a_signal_streams_are_finished_and_others_refused(number: int) -> Non
     with _running(tokens=60, drain_s=20.0) as process, _streams(process, 8) as streams:
         process.end(number)
         process.wait_until("/health/ready", 503)
+        assert httpx.get(process.url + "/health/ready", trust_env=False).json() == {"status": "ending"}
         assert process.status("/health") == 200
         assert _read_stream(process.url).startswith("503 ")
         told = [stream.result() for stream in streams]
