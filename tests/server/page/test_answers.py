@@ -176,6 +176,7 @@ def test_speeds_of_the_server_and_of_the_answer_are_shown(script: Script, here: 
     expect(here.page.locator("#with-value")).to_have_text("90.0 tok/s, 1.50×")
     expect(here.page.locator("#without-value")).to_have_text("60.0 tok/s")
     expect(here.page.locator(".facts")).to_contain_text("123 tok/s")
+    expect(here.page.locator(".facts")).to_contain_text("2.06× plain")
     expect(here.page.locator(".facts")).to_contain_text("8 tokens")
 
 

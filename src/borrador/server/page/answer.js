@@ -31,7 +31,9 @@ export class Answer {
   #plainSpeed;
   #say;
   #final = {};
-  #refresh = oncePerFrame(() => this.#show());
+
+  /** Shows what has come of the answer, and how its speed compares. */
+  refresh = oncePerFrame(() => this.#show());
 
   /**
    * @param {{drafting: boolean, plainSpeed: () => number | null, say: (text: string) => void}} context whether drafts
@@ -56,7 +58,7 @@ export class Answer {
     for (const token of revised) this.#text.revise(token);
     const { timings, metrics } = chunk;
     this.#final = { ...this.#final, ...withoutEmpty({ reason: chunk.choices?.[0]?.finish_reason, timings, metrics }) };
-    this.#refresh();
+    this.refresh();
     return fresh.map((token) => token.text).join("");
   }
 

@@ -22,7 +22,10 @@ const EXAMPLES = [
 
 class Conversation {
   #settings = new Settings();
-  #speeds = new Speeds(() => this.#settings.key);
+  #speeds = new Speeds(
+    () => this.#settings.key,
+    () => this.#turns.at(-1)?.answer.refresh(),
+  );
   #announcer = new Announcer();
   #turns = [];
   #model = "default";

@@ -9,13 +9,18 @@ const EVERY_MS_AFTER_FAILURE = 10000;
 
 export class Speeds {
   #keyOf;
+  #onChange;
   #timer = 0;
   #plain = null;
   #everDrafted = false;
 
-  /** @param {() => string} keyOf gives the API key of the moment. */
-  constructor(keyOf) {
+  /**
+   * @param {() => string} keyOf gives the API key of the moment.
+   * @param {() => void} onChange is told of every measurement.
+   */
+  constructor(keyOf, onChange) {
     this.#keyOf = keyOf;
+    this.#onChange = onChange;
     document.addEventListener("visibilitychange", () => this.start());
   }
 
@@ -58,6 +63,7 @@ export class Speeds {
     const fastest = Math.max(...pair.map(Number), 1e-9);
     showSpeed("with", pair[0], fastest, ratio);
     showSpeed("without", pair[1], fastest);
+    this.#onChange();
   }
 }
 
