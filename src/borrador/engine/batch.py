@@ -219,7 +219,6 @@ class Batch:
         if len(self._live) < 2:
             return False
         youngest = max(self._live, key=lambda member: member.key)
-        youngest.undo()
         self._depart(youngest)
         self._stats[youngest.key] = youngest.session.stats
         self._waiting.preempt(youngest)
