@@ -6,6 +6,7 @@ Whether it can be enforced is for `borrador.grammar.source` to say.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
@@ -88,10 +89,8 @@ def _parse(text: str) -> Any:
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     keys = dict(pairs)
     if len(keys) != len(pairs):
-        names = [key for key, _ in pairs]
-        raise ValueError(
-            f"the key {next(key for key in names if names.count(key) > 1)!r:.60} occurs twice in an object"
-        )
+        most_frequent, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+        raise ValueError(f"the key {most_frequent!r:.60} occurs twice in an object")
     return keys
 
 
