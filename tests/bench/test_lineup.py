@@ -62,13 +62,13 @@ def test_answers_are_plain_decodings_in_every_way_and_length() -> None:
 
 def test_a_draft_model_reads_every_prompt_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     unread: list[int] = []
-    real = ModelDraftSession.propose
+    real = ModelDraftSession.steps
 
-    def propose(self: ModelDraftSession, context: Sequence[int], *arguments: object) -> object:
+    def steps(self: ModelDraftSession, context: Sequence[int], *arguments: object) -> object:
         unread.append(self.unread(context))
         return real(self, context, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(ModelDraftSession, "propose", propose)
+    monkeypatch.setattr(ModelDraftSession, "steps", steps)
     with Lineup(make_parts(drafters=(small_drafter(),))) as lineup:
         for _ in range(2):
             lineup.answer(Way(("small",)), PROMPT, PARAMS, 4)

@@ -199,3 +199,11 @@ def test_namespaces_take_turns() -> None:
         order = sorted(keys.values(), key=list(clerk.events).index)
     names = {key: name for name, key in keys.items()}
     assert [names[key] for key in order] == ["a1", "b1", "c1", "a2", "b2", "a3"]
+
+
+def test_what_is_learnt_is_kept_while_requests_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    llm, clerk, kept = make_llm(), Clerk(), list[bool]()
+    monkeypatch.setattr(llm, "remember", lambda: kept.append(True))
+    with Scheduler(llm, SchedulerLimits(), clerk) as scheduler:
+        clerk.wait_for(send(scheduler, "abc", FREE))
+        eventually(lambda: bool(kept))

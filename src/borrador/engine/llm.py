@@ -250,6 +250,10 @@ class LLM:
             finally:
                 self._model.limit_cache(None)
 
+    def remember(self) -> None:
+        """Keep what was learnt of costs and drafters for the next start, unless that was done within the last minute."""
+        self._planner.save(now=False)
+
     def close(self) -> None:
         """Free models and caches; answers that this thread left unfinished are cancelled. Safe to call twice.
 

@@ -209,6 +209,7 @@ class Scheduler:
         try:
             while self._follow_orders():
                 self._tell(self._batch.step())
+                self._llm.remember()
             self._fail_all(UnavailableError("answers must end before the server does, this one did not", "Try again."))
         except BaseException as error:  # noqa: BLE001 - nobody may wait for a thread that is gone
             _log.exception("the scheduler broke down")
