@@ -147,6 +147,7 @@ def test_a_phone_needs_no_horizontal_scrolling(browser: Browser, url: str, scrip
 def test_every_control_has_a_name(here: Visit) -> None:
     here.ask("When?")
     here.finish()
+    assert unnamed(here) == []
     here.page.get_by_role("button", name="Settings").click()
     assert unnamed(here) == []
 
