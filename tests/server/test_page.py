@@ -100,7 +100,7 @@ def test_text_stands_out_from_the_paper_in_both_themes(name: str, theme: int) ->
 
 
 def _colour(name: str, theme: int) -> str:
-    found = re.search(rf"--{name}: light-dark\(#(\w+), #(\w+)\)", TEXTS["/page/page.css"])
+    found = re.search(rf"--{name}: light-dark\(#(\w+), #(\w+)\)", TEXTS["/page/base.css"])
     assert found is not None
     return found[theme + 1]
 
