@@ -251,7 +251,7 @@ class LLM:
                 self._model.limit_cache(None)
 
     def remember(self) -> None:
-        """Keep what was learnt of costs and drafters for the next start, unless that was done within the last minute."""
+        """Keep what was learnt of costs and drafters for the next start, if a minute has gone by."""
         self._planner.save(now=False)
 
     def close(self) -> None:
