@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.api_server import TEXT, ApiServer, Behaviour
+from tests.batches import eventually
 from tests.cli.conftest import Borrador
 from tests.cli.on_terminal import Terminal
 
@@ -148,7 +149,7 @@ def test_ctrl_c_stops_the_server_too(server: ApiServer, tmp_path: Path) -> None:
         terminal.expect(TEXT)
     assert [message["role"] for message in server.asked[1]["messages"]] == ["user", "assistant", "user"]
     assert server.asked[1]["messages"][1]["content"].startswith(" word word word")
-    assert server.left == 1
+    eventually(lambda: server.left == 1)
 
 
 def test_colours_show_the_origins_that_the_server_tells(server: ApiServer, tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import signal
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from tests.tiny_gguf import write_tiny_model
 
 from borrador.server import running
 from borrador.server.config import ServerConfig
+from borrador.server.request_log import ACCESS_LOG
 
 
 @pytest.fixture
@@ -20,6 +23,15 @@ def model(tmp_path: Path) -> Path:
     path = tmp_path / "tiny.gguf"
     write_tiny_model(path)
     return path
+
+
+@pytest.fixture(autouse=True)
+def _log_as_before() -> Iterator[None]:
+    log = logging.getLogger(ACCESS_LOG)
+    handlers, level, propagate = log.handlers[:], log.level, log.propagate
+    yield
+    log.handlers[:], log.propagate = handlers, propagate
+    log.setLevel(level)
 
 
 @pytest.fixture

@@ -73,7 +73,9 @@ def test_what_is_learnt_is_there_at_the_next_start_and_nothing_is_measured_again
     planner.save()
     assert oracle.measured == 1
     stored = profile.read()["drafters"]["oracle"]
-    assert sum(stored["calibration"][0]) > 10
+    assert planner._controller is not None
+    assert stored["calibration"] == planner._controller.as_json()["oracle"]["calibration"]
+    assert sum(stored["calibration"][0]) > 1, "how often it is asked depends on the machine's speed"
     again, sequence = drafter(), target()
     later = Planner(sequence, {again.name: again}, profile=profile)
     assert again.measured == 0

@@ -91,11 +91,12 @@ def test_a_place_is_free_after_the_step_that_runs(phase: str) -> None:
         if phase == "reading":
             eventually(lambda: bool(scheduler._batch._live) and scheduler._batch._live[0].key == second)
             scheduler.cancel(second)
+        begun = len(clerk.events.get(second, ())) if phase == "reading" else 0  # where this thread was slow
         steps = scheduler.snapshot().passes
         eventually(lambda: scheduler.snapshot().reserved == (1 if phase == "waiting" else 0))
         if phase != "waiting":
             assert scheduler.snapshot().passes <= steps + 1
-        assert not clerk.events.get(second if phase != "writing" else -1)
+        assert phase == "writing" or len(clerk.events.get(second, ())) == begun
 
 
 def test_an_idle_scheduler_sleeps() -> None:
