@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import Annotated, TypeVar
 
 import typer
 
@@ -12,6 +12,8 @@ from borrador.draft.registry import require_use_of_history
 from borrador.errors import UsageError
 from borrador.models.catalogue import DEFAULT_MODEL
 from borrador.params import ACCEPTANCE, Acceptance, SamplingParams
+
+Word = TypeVar("Word", bound=str)
 
 MODEL = DEFAULT_MODEL
 SAMPLING = SamplingParams()
@@ -62,11 +64,16 @@ def parse_number(text: str | float) -> float:
         raise typer.BadParameter(f"{text!r:.40} is not a number") from None
 
 
+def parse_word(text: str, words: Sequence[Word]) -> Word:
+    """The one of these words that a text is."""
+    for word in words:
+        if text == word:
+            return word
+    raise typer.BadParameter(f"{text!r:.40} is not one of {', '.join(words)}")
+
+
 def parse_acceptance(text: str) -> Acceptance:
-    for rule in ACCEPTANCE:
-        if text == rule:
-            return rule
-    raise typer.BadParameter(f"{text!r:.40} is not one of {', '.join(ACCEPTANCE)}")
+    return parse_word(text, ACCEPTANCE)
 
 
 ModelOption = Annotated[

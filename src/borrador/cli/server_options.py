@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from borrador.cli.options import DRAFT_HELP, parse_count, parse_integer, parse_number
+from borrador.cli.options import DRAFT_HELP, parse_count, parse_integer, parse_number, parse_word
 from borrador.errors import UsageError
 from borrador.server.config import STREAM_PACING, ServerConfig, StreamPacing
 
@@ -28,10 +28,7 @@ def parse_bytes(text: str | int) -> int:
 
 
 def parse_pacing(text: str) -> StreamPacing:
-    for pacing in STREAM_PACING:
-        if text == pacing:
-            return pacing
-    raise typer.BadParameter(f"{text!r:.40} is not one of {', '.join(STREAM_PACING)}")
+    return parse_word(text, STREAM_PACING)
 
 
 ModelOption = Annotated[

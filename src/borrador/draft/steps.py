@@ -91,7 +91,7 @@ def alone(steps: Steps[Result]) -> Result:
     passed: Passed | None = None
     while True:
         try:
-            wanted = next(steps) if passed is None else steps.send(passed)
+            wanted = _resume(steps, passed)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
         passed = _evaluate(wanted.model, [wanted])[0]

@@ -273,13 +273,13 @@ class RequestPlan:
     def _may_try(self, name: str, reading: float) -> bool:
         """Whether to pay a drafter that is not expected to pay, to see if that has changed."""
         outlook, shared, speed = self._drafters[name], self._round.shared, self._round.free_speed
-        costs, allowance, alone = outlook.known.costs, outlook.known.allowance, shared.load.requests == 1
+        costs, allowance, by_itself = outlook.known.costs, outlook.known.allowance, shared.load.requests == 1
         company = outlook.known.company(shared.load)
         trial_s = _TRIAL_TOKENS * costs.token_s / company + shared.seconds(_TRIAL_TOKENS)
         loss = speed * trial_s * shared.rate - shared.load.requests
         cheap = reading <= _CHEAP_READING
         untried = not outlook.known.tried and cheap  # costs measured at load may be wrong
-        if (untried and speed <= _MARGIN) or ((alone or cheap) and allowance.covers(reading + loss)):
+        if (untried and speed <= _MARGIN) or ((by_itself or cheap) and allowance.covers(reading + loss)):
             self._round.trial = True
             return True
         allowance.rest()
