@@ -45,6 +45,7 @@ OPTIONS = {
     ("list",): {"--json"},
     ("show",): {"--json"},
     ("rows",): {"-m", "--model", "--repeats", "--context-tokens", "--plot", "--threads", "--json", "-q", "--quiet"},
+    ("doctor",): {"-m", "--model", "--json"},
     ("verify",): {"-m", "--model", "-d", "--draft", "--prompts", "--quick", "--threads", "--break-residual"}
     | {"--json", "-q", "--quiet"},
     ("bench",): ENGINE_OPTIONS
@@ -53,7 +54,7 @@ OPTIONS = {
     ("plan",): {"-m", "--model", "-d", "--draft", "--prompts", "--per-task", "-n", "--max-tokens", "--threads"}
     | {"--context", "--save", "--no-save", "--json", "-q", "--quiet"},
 }
-COMMANDS = ["run", "chat", "serve", "pull", "list", "show", "rows", "bench", "plan", "verify", "history"]
+COMMANDS = ["run", "chat", "serve", "pull", "list", "show", "rows", "doctor", "bench", "plan", "verify", "history"]
 
 
 @pytest.mark.parametrize("words", OPTIONS)

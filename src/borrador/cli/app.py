@@ -10,6 +10,7 @@ import typer
 from borrador import __version__
 from borrador.cli.bench import bench
 from borrador.cli.chat import chat
+from borrador.cli.doctor import doctor
 from borrador.cli.history import history
 from borrador.cli.models import list_models, pull, show
 from borrador.cli.plan import plan
@@ -40,6 +41,7 @@ app.command("pull")(pull)
 app.command("list")(list_models)
 app.command("show")(show)
 app.command("rows")(rows)
+app.command("doctor")(doctor)
 app.command("bench")(bench)
 app.command("plan")(plan)
 app.command("verify")(verify)

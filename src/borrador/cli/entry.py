@@ -52,8 +52,13 @@ def _dispatch(words: Sequence[str]) -> int:
 def _run_command(words: Sequence[str]) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
-    from borrador.cli.app import run_app
-
+    try:
+        from borrador.cli.app import run_app
+    except ImportError as error:
+        raise BorradorError(
+            f"borrador is not installed as it should be: {error}",
+            "Install it again, for this Python and this machine: pip install --force-reinstall borrador",
+        ) from error
     return run_app(words)
 
 

@@ -35,6 +35,12 @@ def find_model(name: str, *, quiet: bool) -> Path:
         return download.resolve(name, progress=progress)
 
 
+def require_on_disk(name: str) -> None:
+    """Raise ModelError for a model of the catalogue that would have to be fetched."""
+    if name in CATALOGUE and not CATALOGUE[name].path.exists():
+        raise ModelError(f"{name} is not on this disk", f"Fetch it with: borrador pull {name}")
+
+
 def find_models(model: str, config: EngineConfig, *, quiet: bool) -> None:
     """Fetch what is missing of a target and its draft models. Errors as for `find_model`."""
     plugins = find_plugins()
@@ -65,8 +71,7 @@ def list_models(json: opt.JsonOption = False) -> None:
 
 def show(model: ModelArgument, json: opt.JsonOption = False) -> None:
     """Show what is in a model file."""
-    if model in CATALOGUE and not CATALOGUE[model].path.exists():
-        raise ModelError(f"{model} is not on this disk", f"Fetch it with: borrador pull {model}")
+    require_on_disk(model)
     card = describe_file(find_model(model, quiet=False))
     if json:
         print_json(card)

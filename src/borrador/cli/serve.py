@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import logging
 import sys
 from pathlib import Path
@@ -13,10 +12,9 @@ from borrador.cli import server_options as srv
 from borrador.cli.models import find_models
 from borrador.cli.run import follow_plan, open_llm
 from borrador.errors import BorradorError, UsageError
+from borrador.extras import missing_packages
 from borrador.models.catalogue import CATALOGUE
 from borrador.server.config import ServerConfig
-
-_PACKAGES = ("starlette", "uvicorn", "httptools", "pydantic", "prometheus_client")
 
 
 def serve(
@@ -85,11 +83,11 @@ def serve(
 
 
 def _require_packages() -> None:
-    missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
+    missing = missing_packages("server")
     if missing:
-        packages = ", ".join(missing).replace("_", "-")
         raise BorradorError(
-            f"the server needs packages that are not installed: {packages}", "Run: pip install 'borrador[server]'"
+            f"the server needs packages that are not installed: {', '.join(missing)}",
+            "Run: pip install 'borrador[server]'",
         )
 
 

@@ -1,0 +1,1 @@
+"""What this machine offers, and what would make the engine faster on it."""
