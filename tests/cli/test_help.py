@@ -12,7 +12,7 @@ ENGINE_OPTIONS = {"-m", "--model", "-d", "--draft", "--draft-tokens", "--draft-s
     "--no-profile",
 }
 OPTIONS = {
-    (): {"-V", "--version"},
+    (): {"-V", "--version", "--install-completion", "--show-completion"},
     ("run",): ENGINE_OPTIONS
     | {"-n", "--max-tokens", "-s", "--system", "--raw", "--temperature", "--temp", "--top-k", "--top-p", "--min-p"}
     | {"--typical-p", "--repetition-penalty", "--repeat-penalty", "--presence-penalty", "--frequency-penalty"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Annotated, cast
 
@@ -23,9 +24,10 @@ from borrador.errors import UsageError
 # Typer carries its own copy of click in newer versions; the base of its public exceptions is the same in all.
 _CommandLineError = cast("type[Exception]", typer.BadParameter.__base__)
 
+_COMPLETE = "_BORRADOR_COMPLETE"  # set by a shell that asks what fits
+
 app = typer.Typer(
     name="borrador",
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={
@@ -78,8 +80,13 @@ def run_app(words: Sequence[str]) -> int:
     """
     command = typer.main.get_command(app)
     try:
+        if _COMPLETE in os.environ:
+            command.main(list(words), "borrador", standalone_mode=False)
+            return 0
         with command.make_context("borrador", list(words)) as context:
             command.invoke(context)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 0
     except typer.Exit as stop:
         return stop.exit_code
     except typer.Abort:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from borrador.cli import options as opt
+from borrador.cli.completion import complete_model
 from borrador.cli.doctor_card import readable
 from borrador.cli.models import find_model, require_on_disk
 from borrador.cli.output import make_console, print_json, print_wrapped, standard_output
@@ -22,7 +23,13 @@ _LABEL_WIDTH = 15
 def doctor(
     model: Annotated[
         str | None,
-        typer.Option("-m", "--model", metavar="MODEL", help="Load this model too, and time some of its passes."),
+        typer.Option(
+            "-m",
+            "--model",
+            metavar="MODEL",
+            autocompletion=complete_model,
+            help="Load this model too, and time some of its passes.",
+        ),
     ] = None,
     json: opt.JsonOption = False,
 ) -> None:

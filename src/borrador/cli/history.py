@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from borrador.cli import options as opt
+from borrador.cli.completion import complete_history
 from borrador.cli.output import counted, make_table, print_json, print_table, standard_output
 from borrador.draft.history import HistoryFile, clear_history, history_folder, list_histories
 
@@ -41,7 +42,10 @@ def list_command(json: opt.JsonOption = False) -> None:
 @history.command("clear")
 def clear(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Delete this one only.", show_default=False)
+        str | None,
+        typer.Argument(
+            metavar="NAME", autocompletion=complete_history, help="Delete this one only.", show_default=False
+        ),
     ] = None,
 ) -> None:
     """Delete histories: all of them, or the one of NAME."""

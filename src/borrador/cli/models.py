@@ -9,6 +9,7 @@ import typer
 from rich.text import Text
 
 from borrador.cli import options as opt
+from borrador.cli.completion import complete_catalogue, complete_model
 from borrador.cli.model_card import describe_file, readable
 from borrador.cli.output import error_console, make_console, make_table, print_json, print_table, standard_output
 from borrador.cli.progress import FetchProgress
@@ -20,9 +21,17 @@ from borrador.models import download
 from borrador.models.catalogue import CATALOGUE, installed
 
 ModelArgument = Annotated[
-    str, typer.Argument(metavar="MODEL", help="Catalogue name, path, or hf:OWNER/REPO/FILE.gguf.")
+    str,
+    typer.Argument(
+        metavar="MODEL", autocompletion=complete_model, help="Catalogue name, path, or hf:OWNER/REPO/FILE.gguf."
+    ),
 ]
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Catalogue name or hf:OWNER/REPO/FILE.gguf.")]
+NameArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", autocompletion=complete_catalogue, help="Catalogue name or hf:OWNER/REPO/FILE.gguf."
+    ),
+]
 
 
 def find_model(name: str, *, quiet: bool) -> Path:

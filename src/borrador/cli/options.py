@@ -7,6 +7,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
+from borrador.cli.completion import complete_drafter, complete_history, complete_model, complete_words
 from borrador.config import EngineConfig
 from borrador.draft.registry import require_use_of_history
 from borrador.errors import UsageError
@@ -78,15 +79,30 @@ def parse_acceptance(text: str) -> Acceptance:
 
 ModelOption = Annotated[
     str,
-    typer.Option("-m", "--model", metavar="MODEL", help="Catalogue name, path, or hf:OWNER/REPO/FILE.gguf."),
+    typer.Option(
+        "-m",
+        "--model",
+        metavar="MODEL",
+        autocompletion=complete_model,
+        help="Catalogue name, path, or hf:OWNER/REPO/FILE.gguf.",
+    ),
 ]
 DRAFT_HELP = "Drafter: none, suffix, lookup, recycle, a MODEL, or auto. Repeat it, or use commas.  "
 DraftOption = Annotated[
-    list[str] | None, typer.Option("-d", "--draft", metavar="DRAFT", help=f"{DRAFT_HELP}[default: auto]")
+    list[str] | None,
+    typer.Option(
+        "-d", "--draft", metavar="DRAFT", autocompletion=complete_drafter, help=f"{DRAFT_HELP}[default: auto]"
+    ),
 ]
 PlannedDraftOption = Annotated[
     list[str] | None,
-    typer.Option("-d", "--draft", metavar="DRAFT", help=f"{DRAFT_HELP}[default: what `plan` has found, else auto]"),
+    typer.Option(
+        "-d",
+        "--draft",
+        metavar="DRAFT",
+        autocompletion=complete_drafter,
+        help=f"{DRAFT_HELP}[default: what `plan` has found, else auto]",
+    ),
 ]
 DraftTokensOption = Annotated[
     int | None,
@@ -103,6 +119,7 @@ DraftShortlistOption = Annotated[
         "--draft-shortlist",
         metavar="N|auto|off",
         parser=parse_shortlist,
+        autocompletion=complete_words(("auto", "off")),
         help="A draft model proposes N frequent tokens and the text's own; off: any.  [default: 32k where that pays]",
     ),
 ]
@@ -111,6 +128,7 @@ HistoryOption = Annotated[
     typer.Option(
         "--history",
         metavar="NAME",
+        autocompletion=complete_history,
         help="Draft from earlier answers too: keeps the token ids of answers, not prompts, under NAME in"
         " ~/.cache/borrador-history or $BORRADOR_HISTORY.  [default: nothing is kept]",
     ),
@@ -167,6 +185,7 @@ AcceptanceOption = Annotated[
         "--acceptance",
         metavar="RULE",
         parser=parse_acceptance,
+        autocompletion=complete_words(ACCEPTANCE),
         help="Rule for drafts when sampling: seeded, rejection, block, or auto: seeded with a seed, else block.",
     ),
 ]

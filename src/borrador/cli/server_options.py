@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from borrador.cli.completion import complete_drafter, complete_model, complete_words
 from borrador.cli.options import DRAFT_HELP, parse_count, parse_integer, parse_number, parse_word
 from borrador.errors import UsageError
 from borrador.server.config import STREAM_PACING, ServerConfig, StreamPacing
@@ -38,6 +39,7 @@ ModelOption = Annotated[
         "--model",
         metavar="MODEL",
         envvar="BORRADOR_MODEL",
+        autocompletion=complete_model,
         help="Catalogue name, path, or hf:OWNER/REPO/FILE.gguf.",
     ),
 ]
@@ -48,6 +50,7 @@ DraftOption = Annotated[
         "--draft",
         metavar="DRAFT",
         envvar="BORRADOR_DRAFT",
+        autocompletion=complete_drafter,
         help=f"{DRAFT_HELP}[default: what `plan` has found, else auto]",
     ),
 ]
@@ -185,6 +188,7 @@ StreamPacingOption = Annotated[
         "--stream-pacing",
         metavar="MODE",
         parser=parse_pacing,
+        autocompletion=complete_words(STREAM_PACING),
         envvar="BORRADOR_STREAM_PACING",
         help="Send tokens as they come: none; one at a time: token; in blocks of one size: fixed-interval.",
     ),
