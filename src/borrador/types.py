@@ -185,7 +185,8 @@ class RoundRecord:
 
     `committed` are the tokens that became part of the answer (cut at a stop), `origins` tells where each came from.
     The draft is kept without its q, which is large. The pass evaluated `pending` tokens of the context, then the draft.
-    `reason` is there where the request asked for it and costs decided.
+    `sample_s` is what the acceptance rule took, which shapes and samples. `reason` is there where the request asked for
+    it and costs decided.
     """
 
     number: int
@@ -196,6 +197,7 @@ class RoundRecord:
     draft_s: float
     forward_s: float
     total_s: float
+    sample_s: float = 0.0
     pending: int = 1
     reason: Reason | None = None
 
@@ -243,6 +245,7 @@ class GenerationStats:
     decode_s: float = 0.0
     draft_s: float = 0.0
     forward_s: float = 0.0
+    sample_s: float = 0.0
 
     @property
     def tokens_per_second(self) -> float:

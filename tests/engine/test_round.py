@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -377,3 +378,11 @@ def test_every_session_observes_what_was_committed() -> None:
     drafter = OracleDrafter(knows(answer, 3))
     finish(make_state(model, SamplingParams(max_tokens=8), drafter))
     assert [token for committed in drafter.observed for token in committed] == answer
+
+
+@pytest.mark.parametrize("params", [SAMPLINGS[0], SAMPLINGS[2]])
+def test_parts_of_a_round_are_timed_apart(params: SamplingParams, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = map(float, range(100))
+    monkeypatch.setattr("borrador.engine.round.time", SimpleNamespace(perf_counter=ticks.__next__))
+    record = play_round(make_state(ScriptedModel(VOCABULARY), params))
+    assert (record.draft_s, record.forward_s, record.sample_s, record.total_s) == (1.0, 1.0, 1.0, 5.0)

@@ -106,7 +106,18 @@ class Round:
         teaches: drafters that learn from passes see this one.
     """
 
-    __slots__ = ("_cached", "_committed", "_length", "_reason", "_verdict", "draft", "pending", "state", "teaches")
+    __slots__ = (
+        "_cached",
+        "_committed",
+        "_length",
+        "_reason",
+        "_sample_s",
+        "_verdict",
+        "draft",
+        "pending",
+        "state",
+        "teaches",
+    )
 
     def __init__(self, state: RoundState) -> None:
         self.state = state
@@ -115,6 +126,7 @@ class Round:
         self._cached, self._length = state.target.length, len(state.context)
         self.pending = self._length - self._cached
         self._reason: Reason | None = None
+        self._sample_s = 0.0
         self._verdict: Verdict
         self._committed: tuple[int, ...]
 
@@ -149,7 +161,7 @@ class Round:
         Drafters that learn from passes see all rows: those of refused tokens are right behind their own path.
         """
         state, draft, pending = self.state, self.draft, self.pending
-        verdict = state.rule.accept(evidence, draft, state.context)
+        verdict = self._judge(evidence)
         tokens = *(draft.tokens[index] for index in verdict.path), verdict.next_token
         tokens += _forced(state, tokens)
         committed = tokens[: state.ending.take(tokens)]
@@ -161,6 +173,12 @@ class Round:
         state.context.extend(committed)
         state.rounds += 1
         self._verdict, self._committed = verdict, committed
+
+    def _judge(self, evidence: Any) -> Verdict:
+        start = time.perf_counter()
+        verdict = self.state.rule.accept(evidence, self.draft, self.state.context)
+        self._sample_s = time.perf_counter() - start
+        return verdict
 
     def _teach(self, evidence: Any) -> None:
         """Show the pass to drafters that learn from it, before anything shapes what the model gave."""
@@ -191,6 +209,7 @@ class Round:
             draft_s=times.drafted - times.start,
             forward_s=times.forwarded - times.drafted,
             total_s=times.end - times.start,
+            sample_s=self._sample_s,
             pending=self.pending,
             reason=self._reason,
         )

@@ -13,7 +13,7 @@ class StatsCounter:
         self._prompt_tokens_cached = 0
         self._completion_tokens = self._target_passes = 0
         self._proposed = self._tested = self._accepted = self._forced = 0
-        self._prefill_s = self._decode_s = self._draft_s = self._forward_s = 0.0
+        self._prefill_s = self._decode_s = self._draft_s = self._forward_s = self._sample_s = 0.0
 
     def add_cached(self, tokens: int) -> None:
         """Count tokens of the prompt that need no evaluation."""
@@ -37,6 +37,7 @@ class StatsCounter:
             self._decode_s += record.total_s
             self._draft_s += record.draft_s
             self._forward_s += record.forward_s
+            self._sample_s += record.sample_s
 
     def snapshot(self) -> GenerationStats:
         return GenerationStats(
@@ -52,6 +53,7 @@ class StatsCounter:
             decode_s=self._decode_s,
             draft_s=self._draft_s,
             forward_s=self._forward_s,
+            sample_s=self._sample_s,
         )
 
 

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import bootstrap
+
+from borrador.bench.statistics import Interval, median_interval
+
+
+def test_equal_values_have_an_interval_without_width() -> None:
+    assert median_interval([1.5] * 7) == Interval(1.5, 1.5)
+
+
+def test_one_value_says_nothing_of_its_spread() -> None:
+    assert median_interval([]) is None
+    assert median_interval([1.2]) is None
+
+
+def test_two_values_bound_their_own_interval() -> None:
+    assert median_interval([1.0, 2.0]) == Interval(1.0, 2.0)
+
+
+@pytest.mark.parametrize("count", [10, 71])
+def test_interval_is_that_of_a_library(count: int) -> None:
+    values = np.random.default_rng(5).lognormal(0.3, 0.25, count)
+    found = median_interval(values.tolist())
+    expected = bootstrap(
+        (values,), np.median, n_resamples=20_000, method="percentile", rng=np.random.default_rng(1)
+    ).confidence_interval
+    assert found is not None
+    assert list(found) == pytest.approx([expected.low, expected.high], rel=0.01)
+    assert found.low < float(np.median(values)) < found.high
+
+
+def test_same_values_give_the_same_interval() -> None:
+    values = [1.0, 1.3, 0.9, 2.0, 1.1]
+    assert median_interval(values) == median_interval(values)
+
+
+def test_many_values_are_drawn_in_parts() -> None:
+    values = np.random.default_rng(5).normal(1.0, 0.1, 100_000).tolist()
+    found = median_interval(values, resamples=100)
+    assert found is not None
+    assert found.high - found.low < 0.01
