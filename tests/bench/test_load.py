@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from itertools import groupby
 
 import pytest
 
@@ -67,6 +68,19 @@ def test_ways_take_turns_and_swap_them() -> None:
     server = Server()
     run(server, LoadPlan(clients=(2,), requests=4), both=True)
     assert [way for _, way in server.asked] == [True, False, True, True, False, False, False, False, True, True]
+
+
+def test_many_questions_are_asked_in_many_short_blocks_each_of_which_keeps_all_clients_busy() -> None:
+    server = Server()
+    run(server, LoadPlan(clients=(2,), requests=18), both=True)
+    ways = [way for _, way in server.asked[2:]]
+    assert [(way, len(list(same))) for way, same in groupby(ways)] == [
+        (True, 4),
+        (False, 4 + 5),
+        (True, 5 + 4),
+        (False, 4 + 5),
+        (True, 5),
+    ]
 
 
 def test_questions_take_the_prompts_in_turn_with_numbers_of_their_own() -> None:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 Ask = Callable[[str, bool | None], Awaitable[Answer]]
 
 MOST_CLIENTS = 1024
-_BLOCKS = 2
+_MOST_BLOCKS = 16
+_LEAST_ROUNDS = 2  # of all clients in a block: at its end, some of them have nothing left to ask
 _FEWEST_REQUESTS = 8
 _LONGEST_PAUSE_S = 5.0
 
@@ -51,7 +52,7 @@ class LoadPlan:
                 f"--concurrency must be numbers from 1 to {MOST_CLIENTS}, got {','.join(map(str, self.clients))[:80]}",
                 "For example: --concurrency 1,4,16.",
             )
-        least = _BLOCKS * max(self.clients)
+        least = 2 * max(self.clients)
         if self.requests is not None and self.requests < least:
             raise UsageError(
                 f"--requests must be at least twice the most clients, {least}, got {self.requests}",
@@ -60,7 +61,7 @@ class LoadPlan:
 
     def requests_at(self, clients: int) -> int:
         """How many requests a level has in each series."""
-        return self.requests or max(_FEWEST_REQUESTS, _BLOCKS * clients)
+        return self.requests or max(_FEWEST_REQUESTS, 2 * clients)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,7 @@ async def run_levels(ask: Ask, plan: LoadPlan, prompts: Sequence[BenchPrompt], *
         await ask(next(questions).text, way)
     for clients in plan.clients:
         level = Level(clients, tuple(Series(way) for way in ways))
-        for index, block in enumerate(_divide(list(islice(questions, plan.requests_at(clients))))):
+        for index, block in enumerate(_divide(list(islice(questions, plan.requests_at(clients))), clients)):
             for series in level.series if index % 2 == 0 else reversed(level.series):
                 await _ask_block(ask, series, block, clients)
         yield level
@@ -195,6 +196,8 @@ async def _ask_one(ask: Ask, question: Question, speculate: bool | None) -> Outc
         return Outcome(question, error=error)
 
 
-def _divide(questions: Sequence[Question]) -> tuple[Sequence[Question], Sequence[Question]]:
-    half = len(questions) // _BLOCKS
-    return questions[:half], questions[half:]
+def _divide(questions: Sequence[Question], clients: int) -> Iterator[Sequence[Question]]:
+    """Blocks of about equal size, an even number of them, so that each series is the first as often as the other."""
+    blocks = min(max(len(questions) // (_LEAST_ROUNDS * clients) // 2, 1) * 2, _MOST_BLOCKS)
+    for index in range(blocks):
+        yield questions[index * len(questions) // blocks : (index + 1) * len(questions) // blocks]

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from borrador.engine.admission import Admission
+from borrador.engine.arrivals import Arrivals
 from borrador.engine.candidates import Load, PassCost
 from borrador.engine.costs import behind
 from borrador.engine.line import Request, Ticket
@@ -65,6 +66,7 @@ class Batch:
         self._waiting = Admission(model, pool)
         self._reading = ReadingPace(longest_s)
         self._live: list[Member] = []
+        self._arrivals = Arrivals()
         self._purse = Purse()
         self._stats: dict[int, GenerationStats] = {}
         self.census = Census()
@@ -99,6 +101,7 @@ class Batch:
             namespace: requests share nothing with those of other namespaces, and namespaces take turns.
             deadline: when its answer must end, by `time.monotonic`.
         """
+        self._arrivals.note(self._live)
         self._waiting.add(Ticket(key=key, request=request, namespace=namespace, deadline=deadline))
 
     def require_room(self, request: Request) -> None:
@@ -230,7 +233,8 @@ class Batch:
         playing = self._playing()
         pieces = sum(len(member.rows.tokens) for member in self._live if member.rows is not None)
         load = _load_of(playing, pieces)
-        sharing = Sharing(load, self._pass_s, read, draining=not self._waiting, purse=self._purse)
+        draining = not (self._waiting or self._arrivals.go_on)
+        sharing = Sharing(load, self._pass_s, read, draining=draining, purse=self._purse)
         sharing.draft(playing)
         return sharing
 

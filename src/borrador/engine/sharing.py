@@ -30,7 +30,7 @@ class Sharing:
         load: of it, without drafts.
         pass_s: T(m), seconds of a pass over m rows; None where it is not known, and drafts are verified whole.
         read: rows of prompts in it.
-        draining: no request waits for its turn.
+        draining: no more requests wait for a turn, or are expected.
         purse: what drafts have saved so far where several share passes.
     """
 

@@ -13,15 +13,15 @@ def token_values(pass_s: PassCost, load: Load, steps_left: Sequence[float], *, d
     """Seconds that an accepted token of each request saves.
 
     A pass takes a base, however many rows it has, and something for each row. A token that a draft brought saves its
-    row in a later pass. The base it saves where the pass is not needed any more: as long as others wait for their turn,
-    each token brings them a share of a pass nearer. When nobody waits, passes go on until the last request is finished,
-    and only tokens of those that may be the last make them fewer.
+    row in a later pass. The base it saves where the pass is not needed any more: as long as others wait for their turn
+    or are to come, each token brings them a share of a pass nearer. Else passes go on until the last request is
+    finished, and only tokens of those that may be the last make them fewer.
 
     Args:
         pass_s: T(m), seconds of a pass over m rows.
         load: of the pass, without drafts.
         steps_left: of each request that writes a token in it, how many passes it needs yet.
-        draining: nobody waits for a turn.
+        draining: no more requests wait for a turn, or are expected.
     """
     half = max(load.rows // 2, 1)
     total_s = pass_s(load.rows)
