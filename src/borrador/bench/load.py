@@ -159,13 +159,19 @@ async def _run(
 
 
 async def run_levels(ask: Ask, plan: LoadPlan, prompts: Sequence[BenchPrompt], *, both: bool) -> AsyncIterator[Level]:
-    """The levels of a plan, one after another; arguments and errors as for `run_load`."""
+    """The levels of a plan, one after another; arguments and errors as for `run_load`.
+
+    Where there are two ways, a level begins with a question of every client in each that is not measured: a cache that
+    has room yet would keep what the first way asked for the second, and later blocks would not make up for it.
+    """
     ways = (True, False) if both else (None,)
     questions = (Question(number, prompt) for number, prompt in enumerate(cycle(prompts)))
     for way in ways:
         await ask(next(questions).text, way)
     for clients in plan.clients:
         level = Level(clients, tuple(Series(way) for way in ways))
+        for way in ways if both else ():
+            await _ask_block(ask, Series(way), list(islice(questions, clients)), clients)
         for index, block in enumerate(_divide(list(islice(questions, plan.requests_at(clients))), clients)):
             for series in level.series if index % 2 == 0 else reversed(level.series):
                 await _ask_block(ask, series, block, clients)
