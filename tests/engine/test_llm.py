@@ -6,13 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.scripted import VOCABULARY, OracleDrafter, ids, knows, scripted_answer, scripted_llm
+from tests.scripted import VOCABULARY, JoinedMessages, OracleDrafter, ids, knows, scripted_answer, scripted_llm
+from tests.text.vocabularies import byte_level
 
 from borrador.draft.lookup import LookupDrafter
 from borrador.draft.model import ModelDrafter
 from borrador.engine.llm import LLM
 from borrador.errors import ContextLengthError, ModelError, UsageError
 from borrador.models.scripted import ScriptedModel, ScriptedTarget
+from borrador.text.tokenizer import Tokenizer
 from borrador.types import GenerationStats, Origin, SamplingParams
 
 
@@ -167,6 +169,17 @@ def test_a_prompt_that_fills_the_context_is_refused() -> None:
         llm.stream("abcdefgh")
     completion = llm.generate("abcdefg", SamplingParams(ignore_eos=True))
     assert (len(completion.token_ids), completion.finish_reason) == (1, "length")
+
+
+def test_a_prompt_whose_length_alone_is_too_much_is_refused_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = Tokenizer.from_metadata(byte_level())
+    llm = LLM(ScriptedModel(tokenizer.vocabulary_size), tokenizer, JoinedMessages(), context_length=8)
+    monkeypatch.setattr(tokenizer, "encode", lambda *_arguments, **_more: pytest.fail("it was read"))
+    longest = len("<|endoftext|>")
+    with pytest.raises(ContextLengthError, match="shorter than the context of 8 tokens, it has at least 8"):
+        llm.stream("a" * (7 * longest + 1))
+    with pytest.raises(pytest.fail.Exception, match="it was read"):
+        llm.stream("a" * 7 * longest)
 
 
 def test_long_prompts_are_evaluated_in_chunks_without_logits() -> None:

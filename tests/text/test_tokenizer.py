@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from typing import Any
 
@@ -178,6 +179,47 @@ def test_any_text_comes_back_unchanged(text: str) -> None:
     assert BYTE_LEVEL.decode(BYTE_LEVEL.encode(text, specials=False)) == text
     if "<tag>" not in text and "▁" not in text:
         assert SENTENCEPIECE.decode(SENTENCEPIECE.encode(text, specials=False), starts_text=True) == text
+
+
+@given(
+    st.lists(st.text(max_size=3) | st.sampled_from(["hello", " the", "<|im_end|>", "<tag>", "aba", "é"])).map("".join)
+)
+def test_a_text_never_has_fewer_tokens_than_its_length_says(text: str) -> None:
+    for tokenizer in (BYTE_LEVEL, SENTENCEPIECE):
+        with contextlib.suppress(UsageError):
+            assert tokenizer.least_tokens(text) <= len(tokenizer.encode(text, specials=True))
+
+
+def test_the_least_tokens_of_a_text_are_its_bytes_over_those_of_the_longest_token() -> None:
+    longest = max(len(token.encode()) for token in BYTE_LEVEL.vocabulary)
+    assert BYTE_LEVEL.least_tokens("<|endoftext|>" * 100) == 100 == -(-1300 // longest)
+    assert BYTE_LEVEL.least_tokens("é" * 1300) == 200
+
+
+def test_a_text_may_have_no_token_at_all_where_bytes_are_left_out() -> None:
+    metadata = byte_level()
+    metadata["tokenizer.ggml.tokens"][ord("x")] = "no byte"
+    assert Tokenizer.from_metadata(metadata).least_tokens("x" * 1000) == 0
+
+
+def test_other_threads_go_on_while_a_long_text_is_encoded() -> None:
+    """What one text takes is one call of the library: without its leave no other thread would count meanwhile."""
+    counted, done = 0, threading.Event()
+
+    def count() -> None:
+        nonlocal counted
+        while not done.is_set():
+            counted += 1
+            time.sleep(0.0001)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    before = counted
+    BYTE_LEVEL.encode("hello the " * 50_000, specials=False)
+    during = counted - before
+    done.set()
+    thread.join()
+    assert during > 20
 
 
 @pytest.mark.parametrize("tokenizer", [BYTE_LEVEL, SENTENCEPIECE])

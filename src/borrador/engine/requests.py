@@ -85,11 +85,7 @@ class Requests:
         Raises:
             UsageError: the prompt is empty, or not valid.
         """
-        text = prompt if isinstance(prompt, str) else self._template.render(prompt) if prompt else ""
-        tokens = self._tokenizer.encode_prompt(text, specials=True) if text else []
-        if not tokens:
-            raise UsageError("the prompt must hold at least one token, it is empty", "Say what to write about.")
-        return tokens
+        return self._tokens(self._text(prompt))
 
     def checked(self, params: SamplingParams | None) -> SamplingParams:
         """The parameters, greedy ones where there are none. Raises UsageError where they do not fit the vocabulary."""
@@ -107,19 +103,33 @@ class Requests:
             ContextLengthError: the prompt leaves no room for an answer.
             UsageError: prompt or parameters break a rule, or the shape asked for cannot be enforced.
         """
-        checked = self.checked(params)
-        tokens, limit = self.tokenize(prompt), self._context_length
-        if len(tokens) >= limit:
-            raise ContextLengthError(
-                f"a prompt must be shorter than the context of {limit} tokens, it has {len(tokens)}",
-                "Shorten it, or choose a larger context.",
-            )
+        checked, text = self.checked(params), self._text(prompt)
+        least = self._tokenizer.least_tokens(text)
+        self._require_room(least, f"at least {least}")
+        tokens = self._tokens(text)
+        self._require_room(len(tokens), str(len(tokens)))
         grammar = self._grammars.open(checked, len(tokens))
         return Request(
             prompt=tokens,
             open=lambda sequence: self._open(tokens, checked, grammar, drafting, sequence),
-            capacity=min(checked.max_tokens, limit - len(tokens)),
+            capacity=min(checked.max_tokens, self._context_length - len(tokens)),
         )
+
+    def _text(self, prompt: Prompt) -> str:
+        return prompt if isinstance(prompt, str) else self._template.render(prompt) if prompt else ""
+
+    def _tokens(self, text: str) -> list[int]:
+        tokens = self._tokenizer.encode_prompt(text, specials=True) if text else []
+        if not tokens:
+            raise UsageError("the prompt must hold at least one token, it is empty", "Say what to write about.")
+        return tokens
+
+    def _require_room(self, length: int, told: str) -> None:
+        if length >= self._context_length:
+            raise ContextLengthError(
+                f"a prompt must be shorter than the context of {self._context_length} tokens, it has {told}",
+                "Shorten it, or choose a larger context.",
+            )
 
     def _end_ids(self, params: SamplingParams) -> frozenset[int]:
         model_ends: frozenset[int] = frozenset() if params.ignore_eos else self._tokenizer.eog_ids

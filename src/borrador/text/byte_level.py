@@ -47,7 +47,8 @@ class ByteLevelEncoder:
             add_specials(tokenizer, texts)
 
     def encode(self, text: str, *, specials: bool, starts_text: bool) -> list[int]:  # noqa: ARG002 - all begin alike
-        ids: list[int] = self._tokenizers[specials].encode(text, add_special_tokens=False).ids
+        # A batch, although of one: for it the library lets go of the interpreter, which long texts would stop else.
+        ids: list[int] = self._tokenizers[specials].encode_batch_fast([text], add_special_tokens=False)[0].ids
         return ids if self._unknown_id is None else [i for i in ids if i != self._unknown_id]
 
 

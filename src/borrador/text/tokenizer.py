@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Protocol
 
 from borrador.errors import ModelError, UsageError
-from borrador.text.byte_level import ByteLevelEncoder, decode_byte_level
+from borrador.text.byte_level import BYTE_OF, ByteLevelEncoder, decode_byte_level
 from borrador.text.pretokenizers import find_pre_tokenizer
 from borrador.text.sentencepiece import SPACE, SentencePieceEncoder, byte_of
 from borrador.text.vocabulary import DAMAGED, TokenKind, Vocabulary, read_flag, read_vocabulary
@@ -77,6 +79,18 @@ class Tokenizer:
             f"tokenizer model {kind!r:.60} is not supported, only gpt2 and llama", "Choose a model of another family."
         )
 
+    @cached_property
+    def _longest_token_bytes(self) -> float:
+        """Infinite where bytes are left out, so that any text may have no token at all."""
+        ids, tokens = self._vocabulary.ids, self._vocabulary.tokens
+        if not self._sentencepiece and not BYTE_OF.keys() <= ids.keys():
+            return math.inf
+        spelt_in_bytes = None if self._sentencepiece else TokenKind.NORMAL  # with a character for each
+        return max(
+            len(token) if kind == spelt_in_bytes else len(token.encode(errors="replace"))
+            for token, kind in zip(tokens, self._vocabulary.kinds, strict=True)
+        )
+
     @property
     def vocabulary_size(self) -> int:
         return len(self._vocabulary.tokens)
@@ -107,6 +121,10 @@ class Tokenizer:
         """
         _check_text(text)
         return self._encoder.encode(text, specials=specials, starts_text=starts_text)
+
+    def least_tokens(self, text: str) -> int:
+        """How many tokens a text has at least, by its length alone; far sooner known than how many it has."""
+        return math.ceil(len(text.encode(errors="replace")) / self._longest_token_bytes)
 
     def encode_prompt(self, text: str, *, specials: bool) -> list[int]:
         """As `encode`, begun with `bos_id` where the model wants it and the text does not begin so itself."""
