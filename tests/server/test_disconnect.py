@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import struct
@@ -9,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from tests.server.rig import Rig, serve
@@ -138,7 +140,25 @@ def test_neighbours_get_the_answer_of_a_quiet_server(slow: Rig) -> None:
     slow.settle()
 
 
-@pytest.mark.long
-def test_five_hundred_clients_leave_and_nothing_is_left_behind(slow: Rig) -> None:
-    check(slow, rounds=34)
+def left_behind(rig: Rig) -> tuple[int, int, int]:
+    """Tasks of the event loop, open files of this process, and bytes of keys and values that requests hold."""
+    loop, files = rig.bridge._loop, Path("/proc/self/fd")
+    assert loop is not None
+    llm = rig.bridge.served.llm
+    while llm._sequences.reclaim():  # what is kept for later requests is meant to stay
+        pass
+    used = llm._model.cache_usage().used_bytes
+    return len(asyncio.all_tasks(loop)), len(list(files.iterdir())) if files.exists() else 0, used
+
+
+@pytest.mark.parametrize("rounds", [1, pytest.param(34, marks=pytest.mark.long)])  # of 15 clients each
+def test_clients_that_leave_at_any_phase_leave_nothing_behind(slow: Rig, rounds: int) -> None:
+    check(slow, rounds=1)
+    before = left_behind(slow)
+    check(slow, rounds)
+    deadline = time.monotonic() + 10
+    while (slow.bridge.is_busy or left_behind(slow) > before) and time.monotonic() < deadline:
+        time.sleep(0.01)
     assert not slow.bridge.is_busy
+    tasks, files, used = left_behind(slow)
+    assert (tasks <= before[0], files <= before[1], used) == (True, True, 0), (before, tasks, files)
