@@ -69,7 +69,7 @@ def _with(**fields: object) -> bytes:
     return json.dumps({**_CHAT, **fields}).encode()
 
 
-_BAD_BODIES: dict[str, bytes] = {
+BAD_BODIES: dict[str, bytes] = {
     "empty": b"",
     "no object": b"[]",
     "no JSON": b"{",
@@ -92,6 +92,8 @@ _BAD_BODIES: dict[str, bytes] = {
     "a million answers": _with(n=1_000_000),
     "100,000 biases": _with(logit_bias={str(token): 1 for token in range(100_000)}),
     "temperature 1e308": _with(temperature=1e308),
+    "a text beyond the context": _with(messages=[{"role": "user", "content": "word " * 380_000}]),
+    "messages beyond the context": _with(messages=[{"role": "user", "content": "Hello"}] * 15_000),
     **{
         f"{field} {value}": _with(**{field: value})
         for field in ("max_tokens", "n", "top_k", "top_logprobs", "max_completion_tokens")
@@ -106,7 +108,7 @@ _BAD_BODIES: dict[str, bytes] = {
 }
 
 
-@pytest.mark.parametrize("body", _BAD_BODIES.values(), ids=_BAD_BODIES)
+@pytest.mark.parametrize("body", BAD_BODIES.values(), ids=BAD_BODIES)
 def test_a_bad_body_is_refused_at_once_in_the_shape_of_all_errors(server: Whole, body: bytes) -> None:
     _post(server.port, b"{}")  # whatever is made on first use
     start = time.monotonic()
@@ -150,7 +152,7 @@ def test_chunks_without_end_are_refused(server: Whole) -> None:
 
 def test_the_event_loop_goes_on_while_bad_bodies_come_in(server: Whole) -> None:
     """Four clients send the slowest bodies over and over; health is asked meanwhile."""
-    slowest = [_BAD_BODIES[name] for name in ("10,000 deep", "5 MB of Unicode", "100,000 biases")]
+    slowest = [BAD_BODIES[name] for name in ("10,000 deep", "5 MB of Unicode", "100,000 biases")]
     stop = threading.Event()
 
     def attack() -> None:
