@@ -297,3 +297,13 @@ def test_bad_names_are_refused(tmp_path: Path) -> None:
             open_history(tmp_path, name)
         with pytest.raises(UsageError, match="must be 1 to 64 lower-case letters"):
             clear_history(name, tmp_path)
+
+
+def test_frozen_history_is_proposed_from_and_not_added_to(kept: Path) -> None:
+    history = open_history(kept)
+    history.freeze()
+    length = history.automaton.length
+    history.remember([8, 9])
+    history.close()
+    assert history.automaton.length == length > 0
+    assert stored_answers(kept) == [list(answer) for answer in ANSWERS]

@@ -14,6 +14,7 @@ from borrador.draft.model import ModelDrafter
 from borrador.engine.llm import LLM
 from borrador.errors import ContextLengthError, ModelError, UsageError
 from borrador.models.scripted import ScriptedModel, ScriptedTarget
+from borrador.sampling.shaping import Shaper
 from borrador.text.tokenizer import Tokenizer
 from borrador.types import GenerationStats, Origin, SamplingParams
 
@@ -356,3 +357,27 @@ def test_a_stream_says_why_it_ended() -> None:
         with llm.stream("abc", params) as stream:
             events = list(stream)
         assert stream.finish_reason == events[-1].finish_reason == reason
+
+
+def test_texts_that_are_forgotten_are_read_again_as_a_whole() -> None:
+    small = ModelDrafter("small", ScriptedModel(VOCABULARY, seed=3), context_length=64, vocabulary_size=VOCABULARY)
+    unread: list[int] = []
+    llm = scripted_llm(ScriptedModel(VOCABULARY, seed=2), small)
+    params = SamplingParams(max_tokens=4)
+    for forget in (False, False, True):
+        if forget:
+            llm.forget_texts()
+        session = small.open(Shaper(params, prompt_length=6))
+        unread.append(session.unread(ids("abcabc")))
+        session.close()
+        unread.append(llm.generate("abcabc", params).stats.prompt_tokens_cached)
+    assert unread == [6, 0, 1, 5, 6, 0]
+
+
+def test_texts_cannot_be_forgotten_while_an_answer_is_written() -> None:
+    llm = scripted_llm(ScriptedModel(VOCABULARY, seed=2))
+    with llm.stream("abc") as stream:
+        next(stream)
+        with pytest.raises(UsageError, match="another is unfinished"):
+            llm.forget_texts()
+    llm.forget_texts()

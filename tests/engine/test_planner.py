@@ -120,3 +120,28 @@ def test_learning_is_saved_now_and_then_and_other_drafters_stay(tmp_path: Path) 
     assert set(profile.read()["drafters"]) == {"another"}
     planner.save()
     assert set(profile.read()["drafters"]) == {"another", "oracle"}
+
+
+def test_what_is_learnt_can_be_forgotten_and_brought_back() -> None:
+    oracle = drafter()
+    planner = Planner(target(), {oracle.name: oracle})
+    new = planner.learnt
+    play(planner, oracle, 10)
+    learnt = planner.learnt
+    calibration = json.dumps(learnt["drafters"]["oracle"]["calibration"])
+    play(planner, oracle, 10)
+    assert json.dumps(learnt["drafters"]["oracle"]["calibration"]) == calibration, "a copy"
+    assert planner.learnt["drafters"] != learnt["drafters"]
+    planner.restore(learnt)
+    assert planner.learnt == learnt
+    planner.restore({})
+    assert planner.learnt == new
+    assert oracle.measured == 1
+
+
+def test_nothing_is_learnt_where_the_number_of_tokens_is_fixed() -> None:
+    oracle = drafter()
+    planner = Planner(target(), {oracle.name: oracle}, draft_tokens=3)
+    planner.restore({"drafters": {}})
+    assert planner.learnt == {}
+    assert isinstance(planner.open(), FixedLength)

@@ -48,6 +48,9 @@ class CrossDrafter:
         token_s, context_token_s = self.drafter.price()
         return Price(token_s * _ASSUMED_RATIO, context_token_s * _ASSUMED_RATIO)
 
+    def forget_texts(self) -> None:
+        self.drafter.forget_texts()
+
     def close(self) -> None:
         self.drafter.close()
 

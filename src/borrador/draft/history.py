@@ -64,6 +64,7 @@ class History:
         self._unsaved: list[Int32Array] = []
         self._answers: list[Int32Array] = []
         self._usable = True
+        self._frozen = False
         self._answers = self._read_file()
         self._automaton = self._build()
 
@@ -74,7 +75,7 @@ class History:
 
     def remember(self, answer: Sequence[int]) -> None:
         """Add an answer, in memory and on disk."""
-        if len(answer) < _LEAST_ANSWER:
+        if len(answer) < _LEAST_ANSWER or self._frozen:
             return
         tokens = np.array(answer[-self._most_tokens :], np.int32)
         with self._lock:
@@ -85,6 +86,10 @@ class History:
                 self._automaton = self._build()
             else:
                 self._automaton.add(np.concatenate([tokens, _SEPARATOR]))
+
+    def freeze(self) -> None:
+        """Remember nothing more; what is there goes on being proposed from."""
+        self._frozen = True
 
     def close(self) -> None:
         """Write what could not be written before."""

@@ -87,6 +87,10 @@ class ModelDrafter:
         self.give_back(sequence)
         return Price(token_s, reading_s / many)
 
+    def forget_texts(self) -> None:
+        for sequence in self._idle:
+            sequence.clear()
+
     def close(self) -> None:
         self._idle.clear()
         self.shortlist = None

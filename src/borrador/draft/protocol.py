@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from borrador.draft.steps import Steps
@@ -153,9 +153,25 @@ class Drafter(Protocol):
 
 
 @runtime_checkable
+class ForgettingDrafter(Drafter, Protocol):
+    """A drafter that has read a request's text once, and need not do so again for the next one that begins alike."""
+
+    def forget_texts(self) -> None:
+        """Read all of the next request's text. What was learnt of drafts, and earlier answers, are not touched."""
+        ...
+
+
+@runtime_checkable
 class SeparatingDrafter(Drafter, Protocol):
     """A drafter that keeps something of requests for later ones, but not for those of other namespaces."""
 
     def open_in(self, namespace: str, shaper: Shaper, /) -> DraftSession:
         """As `open`, for a request of a namespace; `open` is for the one without a name."""
         ...
+
+
+def forget_texts(drafters: Iterable[Drafter]) -> None:
+    """Let those of these drafters that are `ForgettingDrafter`s read all of the next request's text."""
+    for drafter in drafters:
+        if isinstance(drafter, ForgettingDrafter):
+            drafter.forget_texts()

@@ -38,6 +38,10 @@ class SuffixDrafter:
         self._history = history
         self._tree = tree
 
+    def use(self, history: History) -> None:
+        """From the next request on, propose from these answers too, and add to them. Closed with the drafter."""
+        self._history = history
+
     def open(self, _shaper: Shaper, /) -> SuffixSession:
         return self.open_in("", _shaper)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from borrador.models.memory import available_bytes
 from borrador.models.prefix import SequencePool
 from borrador.models.target import Model
 
+_SHARE = 0.5  # of the memory that is free, for keys and values of a server; draft models have some too
 _AHEAD = 16  # tokens; requests that must make room soon after they were admitted cost more than they bring
 
 
@@ -40,3 +42,9 @@ class CacheRoom:
                 return True
             if not self._pool.reclaim():
                 return False
+
+
+def share_of_free(model: Model, context_length: int) -> int | None:
+    """Bytes for keys and values where nobody says how many: a part of what is free, and enough for one answer."""
+    free = available_bytes()
+    return None if free is None else max(int(_SHARE * free), model.cache_bytes(context_length))

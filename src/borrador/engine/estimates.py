@@ -49,7 +49,7 @@ class Calibration:
         self._accepted[bucket] = _KEEP * self._accepted[bucket] + accepted
 
     def as_json(self) -> list[list[float]]:
-        return [self._tested, self._accepted]
+        return [[*self._tested], [*self._accepted]]
 
     @classmethod
     def from_json(cls, stored: Any, empty: Calibration | None = None) -> Calibration:

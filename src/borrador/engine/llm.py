@@ -9,8 +9,9 @@ from types import TracebackType
 from typing import overload
 
 from borrador.config import DEFAULT_CONTEXT
-from borrador.draft.protocol import Drafter
+from borrador.draft.protocol import Drafter, forget_texts
 from borrador.engine.batch import Batch
+from borrador.engine.cache_room import share_of_free
 from borrador.engine.line import Request
 from borrador.engine.planner import Planner
 from borrador.engine.profile import Profile
@@ -20,15 +21,12 @@ from borrador.engine.requests import ChatRenderer, Drafting, Requests
 from borrador.engine.stream import AnswerStream, BatchStream, collect, completion_of, named
 from borrador.engine.turns import Turns
 from borrador.errors import BorradorError
-from borrador.models.memory import available_bytes
 from borrador.models.prefix import SequencePool
 from borrador.models.target import Model
 from borrador.params import MAX_COMPLETIONS
 from borrador.text.tokenizer import Tokenizer
 from borrador.types import Completion, SamplingParams
 from borrador.values import integer
-
-_CACHE_SHARE = 0.5  # of the memory that is free, for keys and values of a server; draft models have some too
 
 
 class LLM:
@@ -74,6 +72,16 @@ class LLM:
     def context_length(self) -> int:
         """The most tokens of prompt and answer together."""
         return self._sequence.target.context_length
+
+    @property
+    def model(self) -> Model:
+        """The target."""
+        return self._model
+
+    @property
+    def planner(self) -> Planner:
+        """What is known of costs and drafters."""
+        return self._planner
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -244,11 +252,18 @@ class LLM:
             UsageError: the LLM is closed or serves already, or this thread has not finished its last answer.
         """
         with self._turns.served(), closing(self._batch(concurrent, spare=concurrent, longest_s=LONGEST_S)) as batch:
-            self._model.limit_cache(cache_bytes or self._cache_bytes())
+            self._model.limit_cache(cache_bytes or share_of_free(self._model, self.context_length))
             try:
                 yield batch
             finally:
                 self._model.limit_cache(None)
+
+    def forget_texts(self) -> None:
+        """Let no cache hold anything of earlier prompts and answers: the next prompt is read as a whole. Raises
+        UsageError where the LLM is closed or serves, or this thread has not finished its last answer."""
+        with self._turns.served():
+            self._sequences.forget()
+            forget_texts(self._drafters.values())
 
     def remember(self) -> None:
         """Keep what was learnt of costs and drafters for the next start, if a minute has gone by."""
@@ -284,7 +299,3 @@ class LLM:
         self._sequences.most = limit + spare
         observe_pass, pass_s = self._planner.observe_pass, self._planner.pass_s
         return Batch(self._model, self._sequences, limit, observe_pass, pass_s, longest_s=longest_s)
-
-    def _cache_bytes(self) -> int | None:
-        free = available_bytes()
-        return None if free is None else max(int(_CACHE_SHARE * free), self._model.cache_bytes(self.context_length))

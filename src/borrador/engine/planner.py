@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from borrador.draft.protocol import Drafter
+from borrador.draft.protocol import Drafter, Price
 from borrador.engine.candidates import Load, PassCost
 from borrador.engine.controller import Controller
 from borrador.engine.costs import RowCosts, measure_level, measure_row_costs
@@ -29,6 +29,9 @@ class Planner:
         drafters: in order of preference.
         draft_tokens: tokens drafted each round; None lets costs decide, which are then measured here.
         profile: knows costs and drafters from earlier, and is told what is learnt; None is for neither.
+
+    Attributes:
+        drafters: by name.
     """
 
     def __init__(
@@ -39,7 +42,8 @@ class Planner:
         draft_tokens: int | None = None,
         profile: Profile | None = None,
     ) -> None:
-        self._names = tuple(drafters)
+        self.drafters = drafters
+        self._prices: dict[str, Price] = {}  # as far as nothing better was known
         self._draft_tokens = draft_tokens or 0
         self._profile = profile
         self._costs: RowCosts | None = None
@@ -48,7 +52,7 @@ class Planner:
         if draft_tokens is None and drafters:
             stored = profile.read() if profile is not None else {}
             self._costs = _stored_costs(stored, target) or measure_row_costs(target)
-            self._controller = _controller(self._costs, drafters, stored)
+            self._controller = self._make_controller(self._costs, stored)
 
     @property
     def pass_s(self) -> PassCost | None:
@@ -63,22 +67,47 @@ class Planner:
         """
         if draft_tokens is None and self._controller is not None:
             return self._controller.open()
-        return FixedLength(self._names, self._draft_tokens if draft_tokens is None else draft_tokens)
+        return FixedLength(tuple(self.drafters), self._draft_tokens if draft_tokens is None else draft_tokens)
 
     def observe_pass(self, rows: int, seconds: float, load: Load) -> None:
         """Learn what a pass of decoding really took."""
         if self._costs is not None:
             self._costs.observe(rows, seconds, load)
 
+    @property
+    def learnt(self) -> Mapping[str, Any]:
+        """What is known of drafters, as a profile keeps it. Empty where nothing is learnt."""
+        if self._controller is None:
+            return {}
+        return {"drafters": self._controller.as_json(), "jury": self._controller.jury.as_json()}
+
+    def restore(self, learnt: Mapping[str, Any]) -> None:
+        """Know of drafters what this says, of which nothing must be there, and no more. T(m) stays as it is."""
+        if self._costs is not None and self._controller is not None:
+            self._controller = self._make_controller(self._costs, learnt)
+
     def save(self, *, now: bool = True) -> None:
         """Keep what was learnt for the next start; without `now`, if that is long ago."""
         if self._profile is None or self._costs is None or self._controller is None:
             return
         if now or time.monotonic() - self._saved > _SAVED_EVERY_S:
-            drafters = {**_mapping(self._profile.read().get("drafters")), **self._controller.as_json()}
-            jury = self._controller.jury.as_json()
-            self._profile.write({"costs": self._costs.as_json(), "drafters": drafters, "jury": jury})
+            learnt = self.learnt
+            drafters = {**_mapping(self._profile.read().get("drafters")), **learnt["drafters"]}
+            self._profile.write({**learnt, "costs": self._costs.as_json(), "drafters": drafters})
             self._saved = time.monotonic()
+
+    def _make_controller(self, costs: RowCosts, learnt: Mapping[str, Any]) -> Controller:
+        known = _mapping(learnt.get("drafters"))
+        prices = {name: _knowledge(known.get(name)) or self._price(name) for name in self.drafters}
+        jury: Jury | None = None
+        with contextlib.suppress(ValueError, TypeError):
+            jury = Jury.from_json(learnt.get("jury"))
+        return Controller(costs, prices, jury=jury)
+
+    def _price(self, name: str) -> Price:
+        if name not in self._prices:
+            self._prices[name] = self.drafters[name].price()
+        return self._prices[name]
 
 
 def _stored_costs(stored: Mapping[str, Any], target: Target) -> RowCosts | None:
@@ -89,15 +118,6 @@ def _stored_costs(stored: Mapping[str, Any], target: Target) -> RowCosts | None:
         return None
     costs.scale(measure_level(target))
     return costs
-
-
-def _controller(costs: RowCosts, drafters: Mapping[str, Drafter], stored: Mapping[str, Any]) -> Controller:
-    known = _mapping(stored.get("drafters"))
-    prices = {name: _knowledge(known.get(name)) or each.price() for name, each in drafters.items()}
-    jury: Jury | None = None
-    with contextlib.suppress(ValueError, TypeError):
-        jury = Jury.from_json(stored.get("jury"))
-    return Controller(costs, prices, jury=jury)
 
 
 def _knowledge(stored: Any) -> Knowledge | None:

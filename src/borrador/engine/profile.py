@@ -53,7 +53,7 @@ class Profile:
         except UsageError as error:
             _log.warning("nothing is kept of what is learnt: %s", error)
             return None
-        key = json.dumps([_VERSION, _fingerprint(model), _processor(), isa, threads])
+        key = json.dumps([_VERSION, _fingerprint(model), processor_name(), isa, threads])
         return cls(folder / f"{model.stem[:60]}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json")
 
     def read(self) -> Mapping[str, Any]:
@@ -120,7 +120,7 @@ def _fingerprint(model: Path) -> str:
     return digest.hexdigest()
 
 
-def _processor() -> str:
+def processor_name() -> str:
     """The processor's name, as far as the system tells it."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines():

@@ -98,6 +98,11 @@ class SequencePool:
                 return True
         return False
 
+    def forget(self) -> None:
+        """Drop the tokens of all idle sequences."""
+        for sequence in self._idle:
+            sequence.clear()
+
     def close(self) -> None:
         """Let go of all sequences."""
         self._idle.clear()
