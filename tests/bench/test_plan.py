@@ -5,8 +5,8 @@ from tests.verify.scripted import make_parts
 
 from borrador.bench.findings import Measured
 from borrador.bench.lineup import Lineup
-from borrador.bench.plan import LENGTHS, Halves, Planning
-from borrador.bench.prompts import BenchPrompt
+from borrador.bench.plan import LENGTHS, Planning
+from borrador.bench.prompts import BenchPrompt, Halves
 from borrador.errors import UsageError
 from borrador.types import SamplingParams
 

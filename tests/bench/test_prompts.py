@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from borrador.bench.prompts import load_prompts
+from borrador.bench.prompts import BenchPrompt, Halves, load_prompts
 from borrador.errors import UsageError
 
 
@@ -35,42 +35,25 @@ def test_per_task_keeps_the_first_of_each_task_in_order(tmp_path: Path) -> None:
     assert [prompt.id for prompt in load_prompts(path, per_task=2)] == ["0", "1", "2", "3"]
 
 
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        (b"", "at least one prompt"),
-        (b"\n \n", "at least one prompt"),
-        (b"nonsense\n", "line 1 of"),
-        (b'{"prompt": "a"}\n[1]\n', "line 2 of"),
-        (b'{"id": "a"}\n', "neither turns nor prompt"),
-        (b'{"turns": [3]}\n', "neither turns nor prompt"),
-        (b'{"prompt": " "}\n', "neither turns nor prompt"),
-        (b'{"id": 1, "prompt": "a"}\n{"id": 1, "prompt": "b"}\n', "must be unique"),
-        (b"\xff", "must be UTF-8"),
-        (b"[" * 100_000, "line 1 of"),
-    ],
-)
-def test_bad_prompt_file_is_one_sentence(tmp_path: Path, content: bytes, sentence: str) -> None:
+def test_file_without_prompts_or_with_one_twice_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "prompts.jsonl"
-    path.write_bytes(content)
-    with pytest.raises(UsageError, match=sentence):
-        load_prompts(path)
-
-
-def test_missing_prompt_file_and_directory_are_usage_errors(tmp_path: Path) -> None:
-    for path in (tmp_path / "none.jsonl", tmp_path):
-        with pytest.raises(UsageError, match="cannot be read"):
+    for content, sentence in (
+        ("", "at least one prompt"),
+        ("\n \n", "at least one prompt"),
+        ('{"id": 1, "prompt": "a"}\n{"id": 1, "prompt": "b"}\n', "must be unique"),
+    ):
+        path.write_text(content)
+        with pytest.raises(UsageError, match=sentence):
             load_prompts(path)
 
 
-def test_a_prompt_file_is_bounded_and_needs_a_name() -> None:
-    with pytest.raises(UsageError, match="at most 67108864 bytes, /dev/zero holds more"):
-        load_prompts(Path("/dev/zero"))
-    with pytest.raises(UsageError, match="it is no file name"):
-        load_prompts(Path("a\0b"))
+def test_halves_take_turns_within_a_task() -> None:
+    prompts = [BenchPrompt(str(number), task, "?") for number, task in enumerate("aaabbbcd")]
+    halves = Halves.of(prompts)
+    assert ["".join(each.task for each in half) for half in (halves.known, halves.unseen)] == ["aabc", "abbd"]
+    assert set(halves.known).isdisjoint(halves.unseen)
 
 
-def test_lines_of_a_prompt_file_may_end_as_on_windows(tmp_path: Path) -> None:
-    path = tmp_path / "prompts.jsonl"
-    path.write_bytes(b'{"prompt": "One"}\r\n\r\n{"prompt": "Two"}\r\n')
-    assert [prompt.text for prompt in load_prompts(path)] == ["One", "Two"]
+def test_one_prompt_has_no_halves() -> None:
+    with pytest.raises(UsageError, match="a warm start needs at least 2 prompts"):
+        Halves.of([BenchPrompt("a", "qa", "?")], "a warm start")

@@ -9,40 +9,13 @@ from dataclasses import dataclass, field
 from borrador.bench.findings import DrafterFacts, Line, Measured, Plan, TaskFacts, recommend
 from borrador.bench.forecast import LONGEST, Drafting, RowRatios, forecast, forecast_as_recorded
 from borrador.bench.lineup import PLAIN, Lineup, Way
-from borrador.bench.prompts import BenchPrompt
+from borrador.bench.prompts import BenchPrompt, Halves
 from borrador.bench.trace import Tally, Trace, acceptance, acceptance_by_position, tally, total
 from borrador.engine.candidates import ALONE
-from borrador.errors import UsageError
 from borrador.types import SamplingParams
 
 LENGTHS = (1, 2, 3, 4, 6, LONGEST)
 SHOWN_ROWS = (1, 2, 3, 4, 5, 6, 8, 12, 16)
-
-
-@dataclass(frozen=True, slots=True)
-class Halves:
-    """Prompts to calibrate with, and prompts that are not looked at before the forecast."""
-
-    known: tuple[BenchPrompt, ...]
-    unseen: tuple[BenchPrompt, ...]
-
-    @classmethod
-    def of(cls, prompts: Sequence[BenchPrompt]) -> Halves:
-        """The prompts of each task in turn, so that both halves have about as many of it.
-
-        Raises:
-            UsageError: there is but one prompt.
-        """
-        if len(prompts) < 2:
-            raise UsageError(
-                f"a plan needs at least 2 prompts, one of them to check what the other tells, got {len(prompts)}",
-                "Give a file with more prompts.",
-            )
-        halves: tuple[list[BenchPrompt], list[BenchPrompt]] = ([], [])
-        for prompt in prompts:
-            smaller = min(halves, key=lambda half: (sum(each.task == prompt.task for each in half), len(half)))
-            smaller.append(prompt)
-        return cls(*map(tuple, halves))
 
 
 Announce = Callable[[Measured], None]

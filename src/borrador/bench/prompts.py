@@ -1,37 +1,30 @@
-"""Benchmark prompts: JSON Lines with `id`, `task` and `turns` (the first turn is asked) or `prompt`."""
+"""Prompts to measure with, and how they are chosen."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
+from borrador.bench.formats import BenchPrompt as BenchPrompt
+from borrador.bench.formats import read_prompts
 from borrador.errors import ContextLengthError, UsageError
 
-_MAX_BYTES = 64 * 2**20
+# What drafters know when they meet a prompt; see `borrador.bench.record.Settings`.
+Start = Literal["carried", "cold", "warm"]
 DEFAULT_PROMPTS = Path(__file__).parent / "prompts.jsonl"
 
 
-@dataclass(frozen=True, slots=True)
-class BenchPrompt:
-    """One question, asked as the user's first message."""
-
-    id: str
-    task: str
-    text: str
-
-
 def load_prompts(path: Path = DEFAULT_PROMPTS, per_task: int | None = None) -> tuple[BenchPrompt, ...]:
-    """Read a prompt file in its order, keeping at most `per_task` prompts of each task.
+    """Read a prompt file in its order, keeping at most `per_task` prompts of each task. See `borrador.bench.formats`.
 
     Raises:
         UsageError: the file cannot be read, holds no prompt, is larger than 64 MiB, repeats an id, or a line is
             not a prompt.
     """
-    prompts = tuple(_parse_line(path, number, line) for number, line in enumerate(_read_lines(path), 1) if line.strip())
+    prompts = read_prompts(path)
     if not prompts:
         raise UsageError(f"the prompt file must hold at least one prompt, {path} holds none", "Give another --prompts.")
     repeated = [name for name, count in Counter(prompt.id for prompt in prompts).items() if count > 1]
@@ -59,44 +52,30 @@ def require_room(prompts: Iterable[BenchPrompt], tokens: Callable[[BenchPrompt],
             )
 
 
-def _read_lines(path: Path) -> list[str]:
-    try:
-        with path.open("rb") as file:
-            content = file.read(_MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no file name"
-        raise UsageError(f"the prompt file {path!s:.80} cannot be read: {reason}", "Check --prompts.") from error
-    if len(content) > _MAX_BYTES:
-        raise UsageError(f"a prompt file may hold at most {_MAX_BYTES} bytes, {path} holds more", "Take some of them.")
-    try:
-        return content.decode("utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        message = f"the prompt file must be UTF-8, {path} is not at byte {error.start}"
-        raise UsageError(message, "Save it as UTF-8 JSON Lines.") from error
+@dataclass(frozen=True, slots=True)
+class Halves:
+    """Prompts to learn from, and prompts that are not looked at before the measurement."""
 
+    known: tuple[BenchPrompt, ...]
+    unseen: tuple[BenchPrompt, ...]
 
-def _parse_line(path: Path, number: int, line: str) -> BenchPrompt:
-    try:
-        entry = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise _line_error(path, number, "is not JSON") from error
-    if not isinstance(entry, dict):
-        raise _line_error(path, number, "is not a JSON object")
-    text = _question(entry)
-    if text is None or not text.strip():
-        raise _line_error(path, number, "has neither turns nor prompt with text in it")
-    return BenchPrompt(id=str(entry.get("id", number)), task=str(entry.get("task", "all")), text=text)
+    @classmethod
+    def of(cls, prompts: Sequence[BenchPrompt], purpose: str = "a plan") -> Halves:
+        """The prompts of each task in turn, so that both halves have about as many of it.
 
-
-def _question(entry: dict[str, Any]) -> str | None:
-    turns = entry.get("turns")
-    question = turns[0] if isinstance(turns, list) and turns else entry.get("prompt")
-    return question if isinstance(question, str) else None
-
-
-def _line_error(path: Path, number: int, reason: str) -> UsageError:
-    hint = 'Each line looks like {"id": "qa-1", "task": "qa", "turns": ["..."]}.'
-    return UsageError(f"line {number} of {path} {reason}", hint)
+        Raises:
+            UsageError: there is but one prompt, which is too few for this purpose.
+        """
+        if len(prompts) < 2:
+            raise UsageError(
+                f"{purpose} needs at least 2 prompts, one of them to check what the other tells, got {len(prompts)}",
+                "Give a file with more prompts.",
+            )
+        halves: tuple[list[BenchPrompt], list[BenchPrompt]] = ([], [])
+        for prompt in prompts:
+            smaller = min(halves, key=lambda half: (sum(each.task == prompt.task for each in half), len(half)))
+            smaller.append(prompt)
+        return cls(*map(tuple, halves))
 
 
 def _first_of_each_task(prompts: Iterable[BenchPrompt], per_task: int) -> Iterable[BenchPrompt]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from borrador.bench.prompts import DEFAULT_PROMPTS, load_prompts, require_room
+from borrador.bench.prompts import DEFAULT_PROMPTS, Halves, load_prompts, require_room
 from borrador.cli import options as opt
 from borrador.cli.models import find_model
 from borrador.cli.output import (
@@ -36,7 +36,7 @@ from borrador.types import SamplingParams
 if TYPE_CHECKING:
     from borrador.bench.findings import Line, Measured, Plan
     from borrador.bench.lineup import Lineup, Way
-    from borrador.bench.plan import Announce, Halves, Planning
+    from borrador.bench.plan import Announce, Planning
     from borrador.engine.loading import Parts
     from borrador.engine.profile import HeldProfile
 
@@ -80,9 +80,6 @@ def plan(
     if not expand_specs(config.draft):
         raise UsageError("a plan compares drafters, and --draft is none", "Name some with -d, or leave it out.")
     chosen = load_prompts(prompts or DEFAULT_PROMPTS, per_task)
-
-    from borrador.bench.plan import Halves
-
     halves = Halves.of(chosen)
     output = standard_output()
     parts, held = open_parts(model, config, quiet=quiet)
