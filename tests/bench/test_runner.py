@@ -1,45 +1,50 @@
 from __future__ import annotations
 
+from tests.bench.records import make_run
+
 from borrador.bench.prompts import BenchPrompt
-from borrador.bench.runner import WARM_UP_PROMPT, Pair, run_pairs
-from borrador.types import Completion, SamplingParams
+from borrador.bench.runner import WARM_UP_PROMPT, Decoder, Ways
+from borrador.bench.runs import Run
+from borrador.types import SamplingParams
 
 PROMPTS = tuple(BenchPrompt(f"qa-{number}", "qa", f"question {number}") for number in range(3))
+PARAMS = SamplingParams(max_tokens=32)
+Call = tuple[str, str, int]
 
 
-def completion(*token_ids: int) -> Completion:
-    return Completion(text="", token_ids=token_ids, origins=(), finish_reason="stop")
+def decoder(name: str, calls: list[Call], passes: int) -> Decoder:
+    def decode(prompt: BenchPrompt, params: SamplingParams, /) -> Run:
+        calls.append((name, prompt.text, params.max_tokens))
+        return make_run(1.0, passes)
+
+    return decode
 
 
-def test_order_alternates_after_a_short_warm_up() -> None:
-    calls: list[tuple[str, str, int]] = []
+def ways(calls: list[Call]) -> Ways:
+    return Ways(plain=decoder("plain", calls, 5), speculative=decoder("spec", calls, 3))
 
-    def decoder(name: str) -> object:
-        def decode(prompt: str, params: SamplingParams) -> Completion:
-            calls.append((name, prompt, params.max_tokens))
-            return completion(1)
 
-        return decode
-
-    pairs = list(run_pairs(decoder("plain"), decoder("spec"), PROMPTS, SamplingParams(max_tokens=32)))  # type: ignore[arg-type]
-    assert [pair.prompt for pair in pairs] == list(PROMPTS)
-    assert calls == [
-        ("plain", WARM_UP_PROMPT, 8),
-        ("spec", WARM_UP_PROMPT, 8),
+def test_which_way_goes_first_alternates_by_prompt_and_by_repeat() -> None:
+    calls: list[Call] = []
+    pairs = list(ways(calls).run(PROMPTS, PARAMS, repeats=2))
+    assert [(pair.prompt, pair.repeat, pair.plain_first) for pair in pairs] == [
+        ("qa-0", 0, True),
+        ("qa-1", 0, False),
+        ("qa-2", 0, True),
+        ("qa-0", 1, False),
+        ("qa-1", 1, True),
+        ("qa-2", 1, False),
+    ]
+    assert calls[:4] == [
         ("plain", "question 0", 32),
         ("spec", "question 0", 32),
         ("spec", "question 1", 32),
         ("plain", "question 1", 32),
-        ("plain", "question 2", 32),
-        ("spec", "question 2", 32),
     ]
+    assert {(pair.plain.passes, pair.speculative.passes) for pair in pairs} == {(5, 3)}
 
 
-def test_divergence_is_the_first_token_that_differs() -> None:
-    assert Pair(PROMPTS[0], completion(1, 2, 3), completion(1, 2, 3)).first_divergence is None
-    assert Pair(PROMPTS[0], completion(1, 2, 3), completion(1, 5, 3)).first_divergence == 1
-
-
-def test_answer_that_ends_early_diverges_at_its_end() -> None:
-    pair = Pair(PROMPTS[0], completion(1, 2, 3), completion(1, 2))
-    assert (pair.identical, pair.first_divergence) == (False, 2)
+def test_both_ways_are_warmed_up_with_a_short_answer_to_another_prompt() -> None:
+    calls: list[Call] = []
+    ways(calls).warm_up(PARAMS)
+    assert calls == [("plain", WARM_UP_PROMPT, 8), ("spec", WARM_UP_PROMPT, 8)]

@@ -45,6 +45,12 @@ def test_drafters_are_counted_apart_and_rounds_without_a_draft_not_at_all() -> N
     ]
 
 
+def test_drafts_put_together_count_as_one_drafters_whoever_came_first() -> None:
+    rounds = [by("suffix+/a/b.gguf", make_round(2, (1,), 1, 9)), by("/a/b.gguf+suffix", make_round(3, (1,), 0, 9))]
+    (found,) = drafters_of(rounds, lambda name: name.replace("/a/b.gguf", "b.gguf"))
+    assert (found.drafter, found.rounds, found.tested, found.accepted) == ("b.gguf+suffix", 2, (2,), (1,))
+
+
 def test_figures_of_several_answers_add_up_by_position() -> None:
     assert together([figures((3, 1), (1, 1)), figures((2,), (2,)), figures((1,), (0,), drafter="suffix")]) == (
         DrafterFigures(drafter="lookup", rounds=2, proposed=8, tested=(5, 1), accepted=(3, 1)),

@@ -9,13 +9,15 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
+from tests.scripted import letter_tokenizer
 from tests.verify.scripted import EXTENT, make_parts
 
 from borrador.cli import bench, chat, entry, run, verify
+from borrador.draft.protocol import Drafter
 from borrador.types import (
     Completion,
     Draft,
@@ -94,8 +96,23 @@ class ScriptedStream(Iterator[GenerationEvent]):
         self.closed = True
 
 
+class ScriptedPlanner:
+    """What the model knows of its drafters, of which there are none, and when it was told to know something else."""
+
+    def __init__(self) -> None:
+        self.drafters: Mapping[str, Drafter] = {}
+        self.learnt: Mapping[str, Any] = {"learnt": True}
+        self.restored: list[Mapping[str, Any]] = []
+
+    def restore(self, learnt: Mapping[str, Any]) -> None:
+        self.restored.append(learnt)
+
+
 class ScriptedLLM:
     """Answers every prompt alike, and remembers what it was asked."""
+
+    model = None
+    tokenizer = letter_tokenizer()
 
     def __init__(self, rounds: Sequence[RoundRecord] = ROUNDS, *, pause_s: float = 0.0) -> None:
         self.rounds = rounds
@@ -106,6 +123,8 @@ class ScriptedLLM:
         self.params: list[SamplingParams] = []
         self.drafting: list[tuple[bool, int | None]] = []
         self.closed = False
+        self.planner = ScriptedPlanner()
+        self.forgotten = 0
 
     def __enter__(self) -> ScriptedLLM:
         return self
@@ -124,6 +143,9 @@ class ScriptedLLM:
 
     def token_text(self, token_id: int) -> str:
         return PIECES[token_id]
+
+    def forget_texts(self) -> None:
+        self.forgotten += 1
 
     def stream(
         self,

@@ -49,12 +49,14 @@ OPTIONS = {
     ("verify",): {"-m", "--model", "-d", "--draft", "--prompts", "--quick", "--threads", "--break-residual"}
     | {"--json", "-q", "--quiet"},
     ("bench",): ENGINE_OPTIONS
-    | {"--history", "--prompts", "--per-task", "-n", "--max-tokens", "--json", "-q", "--quiet"}
+    | {"--history", "--prompts", "--per-task", "--repeats", "-n", "--max-tokens", "--temperature", "--temp", "--seed"}
+    | {"--start", "--save", "--json", "-q", "--quiet"}
     | {"--url", "--api-key", "--model-name", "--concurrency", "--requests"},
+    ("bench", "compare"): {"--json"},
     ("plan",): {"-m", "--model", "-d", "--draft", "--prompts", "--per-task", "-n", "--max-tokens", "--threads"}
     | {"--context", "--save", "--no-save", "--json", "-q", "--quiet"},
 }
-COMMANDS = ["run", "chat", "serve", "pull", "list", "show", "rows", "doctor", "bench", "plan", "verify", "history"]
+COMMANDS = ["run", "chat", "serve", "pull", "list", "show", "rows", "doctor", "plan", "verify", "bench", "history"]
 
 
 @pytest.mark.parametrize("words", OPTIONS)

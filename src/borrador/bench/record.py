@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from borrador.bench.files import write_whole
+from borrador.bench.prompts import Start
 from borrador.bench.row_cost import RowCosts
 from borrador.bench.runs import Count, Pair
 from borrador.bench.summary import Summary
@@ -19,8 +20,6 @@ SCHEMA: Literal["borrador-bench"] = "borrador-bench"
 VERSION: Literal[1] = 1
 _LARGEST_BYTES = 256 * 2**20
 _HINT = "Make one: borrador bench --save FILE.json"
-
-Start = Literal["carried", "cold", "warm"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

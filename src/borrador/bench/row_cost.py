@@ -8,11 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from borrador import _native
+from borrador.models.native import NativeModel
 from borrador.models.target import Rows, Target
 
 ROW_COUNTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32)
 MIN_REPEATS = 15
 PREFILL_ROWS = 64
+_BANDWIDTH_BYTES = 512 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,24 @@ class RowCosts:
             "integer_peak_mac_s": round(self.integer_peak),
             "limit_ms": {str(rows): round(self.limit(rows) * 1e3, 4) for rows in self.seconds},
         }
+
+
+def measure_model(model: NativeModel, repeats: int = MIN_REPEATS, context_tokens: int = 64) -> RowCosts:
+    """T(m) of a model behind a context, and the limits of the machine, which are measured before and after.
+
+    Args:
+        model: gets a sequence of its own, which is let go of.
+        repeats: as for `measure_rows`.
+        context_tokens: that are there already.
+    """
+    target = model.open(context_tokens + max(ROW_COUNTS))
+    tokens = [number * 7919 % target.vocabulary_size for number in range(context_tokens + max(ROW_COUNTS))]
+    fill_context(target, tokens[:context_tokens])
+    before = _native.read_bandwidth(model.threads, _BANDWIDTH_BYTES), model.integer_peak()
+    seconds = measure_rows(target, tokens[context_tokens:], repeats)
+    after = _native.read_bandwidth(model.threads, _BANDWIDTH_BYTES), model.integer_peak()
+    bandwidth, peak = (max(pair) for pair in zip(before, after, strict=True))
+    return RowCosts(seconds, model.weights_bytes, bandwidth, model.row_macs, peak)
 
 
 def fill_context(target: Target, tokens: Sequence[int]) -> None:

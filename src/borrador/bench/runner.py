@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from borrador.bench.prompts import BenchPrompt
-from borrador.types import Completion, SamplingParams
+from borrador.bench.runs import Pair, Run
+from borrador.types import SamplingParams
 
 WARM_UP_PROMPT = "Count from one to twenty, and then back again."
 WARM_UP_TOKENS = 8
@@ -16,46 +17,38 @@ WARM_UP_TOKENS = 8
 class Decoder(Protocol):
     """One way to answer a prompt."""
 
-    def __call__(self, prompt: str, params: SamplingParams) -> Completion: ...
+    def __call__(self, prompt: BenchPrompt, params: SamplingParams, /) -> Run: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Both answers to one prompt."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ways:
+    """The two that are compared."""
 
-    prompt: BenchPrompt
-    plain: Completion
-    speculative: Completion
+    plain: Decoder
+    speculative: Decoder
 
-    @property
-    def identical(self) -> bool:
-        return self.plain.token_ids == self.speculative.token_ids
+    def warm_up(self, params: SamplingParams) -> None:
+        """Let both write a few tokens for a prompt of no benchmark, which are not measured."""
+        brief = replace(params, max_tokens=min(params.max_tokens, WARM_UP_TOKENS))
+        for decode in (self.plain, self.speculative):
+            decode(BenchPrompt("warm-up", "warm-up", WARM_UP_PROMPT), brief)
 
-    @property
-    def first_divergence(self) -> int | None:
-        """Index of the first token that differs (the length of the shorter answer where one ends early)."""
-        if self.identical:
-            return None
-        both = zip(self.plain.token_ids, self.speculative.token_ids, strict=False)
-        shorter = min(len(self.plain.token_ids), len(self.speculative.token_ids))
-        return next((index for index, (left, right) in enumerate(both) if left != right), shorter)
+    def run(self, prompts: Sequence[BenchPrompt], params: SamplingParams, repeats: int = 1) -> Iterator[Pair]:
+        """Answer all prompts, and then all again. Which way goes first alternates, from prompt to prompt and for each
+        prompt from time to time, so that a machine that slows down favours neither."""
+        for repeat in range(repeats):
+            for index, prompt in enumerate(prompts):
+                yield self._answer(prompt, params, repeat, plain_first=(index + repeat) % 2 == 0)
 
-
-def run_pairs(
-    plain: Decoder, speculative: Decoder, prompts: Iterable[BenchPrompt], params: SamplingParams
-) -> Iterator[Pair]:
-    """Answer each prompt in both ways. Which goes first alternates, so that a machine that slows down favours neither.
-
-    Both are warmed up with a few tokens for another prompt, which are not measured.
-    """
-    brief = replace(params, max_tokens=min(params.max_tokens, WARM_UP_TOKENS))
-    plain(WARM_UP_PROMPT, brief)
-    speculative(WARM_UP_PROMPT, brief)
-    for index, prompt in enumerate(prompts):
-        if index % 2 == 0:
-            plain_answer = plain(prompt.text, params)
-            speculative_answer = speculative(prompt.text, params)
-        else:
-            speculative_answer = speculative(prompt.text, params)
-            plain_answer = plain(prompt.text, params)
-        yield Pair(prompt, plain_answer, speculative_answer)
+    def _answer(self, prompt: BenchPrompt, params: SamplingParams, repeat: int, *, plain_first: bool) -> Pair:
+        order = (self.plain, self.speculative) if plain_first else (self.speculative, self.plain)
+        first, second = (decode(prompt, params) for decode in order)
+        plain, speculative = (first, second) if plain_first else (second, first)
+        return Pair(
+            prompt=prompt.id,
+            task=prompt.task,
+            repeat=repeat,
+            plain_first=plain_first,
+            plain=plain,
+            speculative=speculative,
+        )

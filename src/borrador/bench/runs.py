@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
@@ -13,6 +13,7 @@ from borrador.types import Completion, FinishReason, RoundRecord
 
 Count = Annotated[int, Meta(ge=0)]
 Seconds = Annotated[float, Meta(ge=0.0)]
+Rename = Callable[[str], str]
 
 
 class RoundFigures(NamedTuple):
@@ -31,7 +32,7 @@ class DrafterFigures:
     """Acceptance by position. `acceptance(i)` is accepted[i] / tested[i], where 0 is a draft's first token.
 
     Attributes:
-        drafter: who drafted; names joined by `+` where drafts were put together.
+        drafter: who drafted; sorted names joined by `+` where drafts were put together.
         rounds: that verified a draft of theirs.
         proposed: tokens in those drafts.
         tested: of each position, in how many rounds it was compared with the target's choice; positions of a tree are
@@ -103,8 +104,8 @@ class Run:
         return self.tokens / self.total_s if self.tokens and self.total_s else None
 
     @classmethod
-    def of(cls, answer: Completion, records: Sequence[RoundRecord]) -> Run:
-        """An answer and all its rounds, from the prompt's own on."""
+    def of(cls, answer: Completion, records: Sequence[RoundRecord], name: Rename = str) -> Run:
+        """An answer and all its rounds, from the prompt's own on; `name` says what to call a drafter."""
         stats, decoding = answer.stats, [record for record in records if record.number > 1]
         return cls(
             text=answer.text,
@@ -119,7 +120,7 @@ class Run:
             draft_s=stats.draft_s,
             forward_s=stats.forward_s,
             sample_s=stats.sample_s,
-            drafters=drafters_of(decoding),
+            drafters=drafters_of(decoding, name),
             rounds=tuple(map(_figures, decoding)),
         )
 
@@ -155,13 +156,19 @@ class Pair:
         return next((index for index, (left, right) in enumerate(both) if left != right), shorter)
 
 
-def drafters_of(records: Iterable[RoundRecord]) -> tuple[DrafterFigures, ...]:
-    """Acceptance by position of everyone whose drafts these rounds verified, in the order of their first one."""
+def drafters_of(records: Iterable[RoundRecord], name: Rename = str) -> tuple[DrafterFigures, ...]:
+    """Acceptance by position of everyone whose drafts these rounds verified, in the order of their first one.
+
+    Args:
+        records: of the rounds.
+        name: says what to call a drafter. Drafts put together count as one's, whoever came first.
+    """
     by_drafter: dict[str, list[RoundRecord]] = {}
     for record in records:
         if record.draft.tokens:
-            by_drafter.setdefault(record.draft.drafter, []).append(record)
-    return tuple(_drafter_figures(name, verified) for name, verified in by_drafter.items())
+            joined = "+".join(sorted(name(record.draft.drafter).split("+")))
+            by_drafter.setdefault(joined, []).append(record)
+    return tuple(_drafter_figures(joined, verified) for joined, verified in by_drafter.items())
 
 
 def together(figures: Iterable[DrafterFigures]) -> tuple[DrafterFigures, ...]:

@@ -2,87 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from dataclasses import replace
 
 import typer
-from rich.table import Table
 
-from borrador.bench.prompts import DEFAULT_PROMPTS, BenchPrompt, load_prompts, require_room
-from borrador.bench.report import Report, Speed, describe_divergence, summarise
-from borrador.bench.runner import Decoder, Pair, run_pairs
+from borrador.bench.prompts import DEFAULT_PROMPTS, BenchPrompt, Start, load_prompts
+from borrador.cli import bench_options as own
 from borrador.cli import options as opt
 from borrador.cli import url_options as url_opt
-from borrador.cli.output import error_console, make_table, print_json, print_table, standard_output
-from borrador.cli.prompt import as_messages
+from borrador.cli.bench_compare import compare
+from borrador.cli.output import standard_output
 from borrador.cli.run import follow_plan, open_llm
-from borrador.errors import UsageError, VerificationError
-from borrador.types import Completion, SamplingParams
-
-if TYPE_CHECKING:
-    from borrador.engine.llm import LLM
-
+from borrador.errors import UsageError
+from borrador.types import SamplingParams
 
 _WITH_URL = {"prompts", "per_task", "max_tokens", "json", "quiet"}
-_CLIENTS = "1,2,4,8,16,32,64"
+
+bench = typer.Typer(rich_markup_mode=None)
+bench.command("compare")(compare)
 
 
-def _parse_numbers(text: str) -> str:
-    """Whole numbers between commas, each of them once."""
-    return ",".join(dict.fromkeys(str(opt.parse_integer(part)) for part in text.split(",")))
-
-
-def bench(
+@bench.callback(invoke_without_command=True)
+def measure(
     command: typer.Context,
     model: opt.ModelOption = opt.MODEL,
     draft: opt.PlannedDraftOption = None,
     url: url_opt.UrlOption = None,
     api_key: url_opt.ApiKeyOption = None,
     model_name: url_opt.ModelNameOption = None,
-    concurrency: Annotated[
-        str,
-        typer.Option(
-            "--concurrency",
-            metavar="N,N,...",
-            parser=_parse_numbers,
-            help="With --url: clients at a time, one after another.",
-        ),
-    ] = _CLIENTS,
-    requests: Annotated[
-        int | None,
-        typer.Option(
-            "--requests",
-            metavar="N",
-            parser=opt.parse_count,
-            help="With --url: requests of each level.  [default: twice the clients, at least 8]",
-        ),
-    ] = None,
-    prompts: Annotated[
-        Path | None,
-        typer.Option("--prompts", metavar="FILE", help="JSON Lines with id, task, turns.  [default: a set of our own]"),
-    ] = None,
-    per_task: Annotated[
-        int | None,
-        typer.Option("--per-task", metavar="N", parser=opt.at_least(1), help="Only the first N of each task."),
-    ] = None,
+    concurrency: own.ConcurrencyOption = own.CLIENTS,
+    requests: own.RequestsOption = None,
+    prompts: own.PromptsOption = None,
+    per_task: own.PerTaskOption = None,
+    repeats: own.RepeatsOption = 1,
     max_tokens: opt.MaxTokensOption = 128,
+    temperature: opt.TemperatureOption = opt.SAMPLING.temperature,
+    seed: opt.SeedOption = opt.SAMPLING.seed,
+    start: own.StartOption = "carried",
     draft_tokens: opt.DraftTokensOption = opt.ENGINE.draft_tokens,
     draft_shortlist: opt.DraftShortlistOption = opt.ENGINE.draft_shortlist,
     history: opt.HistoryOption = opt.ENGINE.history,
     threads: opt.ThreadsOption = opt.ENGINE.threads,
     context: opt.ContextOption = opt.ENGINE.context,
     profile: opt.ProfileOption = opt.ENGINE.profile,
+    save: own.SaveOption = None,
     json: opt.JsonOption = False,
     quiet: opt.QuietOption = False,
 ) -> None:
     """Compare plain and speculative decoding, in speed and answers.
 
-    Every prompt is decoded greedily in both ways, one after the other. With --url it is a load test: more and more
-    clients ask a server, with drafts and without where it can be told.
+    Every prompt is decoded in both ways, one after the other, with nothing of it in any cache. The median speed-up of
+    the prompts comes with its 95 % interval. With --url it is a load test: more and more clients ask a server, with
+    drafts and without where it can be told.
 
-    Ends with exit code 5 if speculation changed any answer, and 1 if requests failed.
+    Ends with exit code 5 if speculation changed any answer, and 1 if requests failed. Without a seed a temperature
+    above 0 makes answers draws, which are not compared.
     """
+    if command.invoked_subcommand is not None:
+        url_opt.require_none(command)
+        return
     url_opt.require_agreement(command, url, _WITH_URL, ("concurrency", "requests"))
     if url is not None:
         _bench_server(
@@ -97,27 +76,44 @@ def bench(
             quiet=quiet,
         )
         return
-    params = SamplingParams(max_tokens=max_tokens)
-    if max_tokens < 2:
-        raise UsageError(
-            f"--max-tokens must be at least 2 to measure decoding, got {max_tokens}",
-            "An answer's first token comes out of the prompt's own pass.",
-        )
+    _require_start(command, start, history, repeats)
+    params = SamplingParams(max_tokens=max_tokens, temperature=temperature, seed=seed)
     config = opt.engine_config(draft, threads, context, draft_tokens, draft_shortlist, profile=profile, history=history)
-    chosen = load_prompts(prompts or DEFAULT_PROMPTS, per_task)
-    output = standard_output()
+
+    from borrador.cli.bench_measure import Measurement
+
+    measurement = Measurement(
+        model=model,
+        params=params,
+        prompts=prompts or DEFAULT_PROMPTS,
+        per_task=per_task,
+        repeats=repeats,
+        start=start,
+        save=save,
+        json=json,
+        quiet=quiet,
+    )
+    chosen = measurement.load_prompts()
+    standard_output()
     if draft is None:
         config = follow_plan(model, config, quiet=quiet)
+    config = config if start == "carried" else replace(config, profile=False)
     with open_llm(model, config, quiet=quiet) as llm:
-        require_room(chosen, lambda prompt: len(llm.tokenize(as_messages(prompt.text, None))), llm.context_length)
-        pairs = tuple(_run(llm, chosen, params, quiet=quiet))
-    report = summarise(pairs)
-    print_table(tabulate(report), *describe_report(report))
-    if json:
-        print_json(report.as_json())
-    output.flush()
-    if (difference := describe_divergence(pairs)) is not None:
-        raise VerificationError(difference, "This is a bug in borrador; please report it with the prompt.")
+        measurement.run(llm, config, chosen)
+
+
+def _require_start(command: typer.Context, start: Start, history: str | None, repeats: int) -> None:
+    """Refuse what would let drafters know the answers that they are measured with, or has no effect."""
+    if start != "carried":
+        for name in url_opt.given(command):
+            if name in ("history", "profile"):
+                raise UsageError(
+                    f"--{name} has no effect with --start {start}, which says what drafters know", "Drop one of them."
+                )
+    if history is not None and repeats > 1:
+        raise UsageError(
+            f"--history lets the second of {repeats} repeats draft from the answer of the first", "Use --start warm."
+        )
 
 
 def _bench_server(
@@ -139,50 +135,3 @@ def _bench_server(
     plan = LoadPlan(clients=clients, requests=requests, max_tokens=SamplingParams(max_tokens=max_tokens).max_tokens)
     standard_output()
     bench_server(Address.parse(url, api_key), model_name, plan, prompts, json=json, quiet=quiet)
-
-
-def _run(llm: LLM, prompts: Sequence[BenchPrompt], params: SamplingParams, *, quiet: bool) -> Iterator[Pair]:
-    """The pairs, each announced when it is done."""
-    console = error_console()
-    decoders = (_decoder(llm, speculate=False), _decoder(llm, speculate=True))
-    for number, pair in enumerate(run_pairs(*decoders, prompts, params), 1):
-        if not quiet:
-            plain, spec = pair.plain.stats.tokens_per_second, pair.speculative.stats.tokens_per_second
-            verdict = "identical" if pair.identical else f"differs at token {pair.first_divergence}"
-            line = f"{number}/{len(prompts)} {pair.prompt.id}: {plain:.1f} and {spec:.1f} tok/s, {verdict}"
-            console.print(line, style="dim" if pair.identical else "red")
-        yield pair
-    if not quiet:
-        console.print()
-
-
-def _decoder(llm: LLM, *, speculate: bool) -> Decoder:
-    def decode(prompt: str, params: SamplingParams) -> Completion:
-        return llm.generate(as_messages(prompt, None), params, speculate=speculate)
-
-    return decode
-
-
-def tabulate(report: Report) -> Table:
-    """A row per task and one for all; speeds in tokens per second."""
-    table = make_table(left=("task",), right=("prompts", "plain tok/s", "spec tok/s", "speed-up"))
-    for task, speed in report.per_task.items():
-        table.add_row(task, *_cells(speed))
-    table.add_section()
-    table.add_row("all", *_cells(report.total))
-    return table
-
-
-def _cells(speed: Speed) -> tuple[str, ...]:
-    if not speed.plain_tok_s or not speed.spec_tok_s:
-        return str(speed.prompts), "-", "-", "-"
-    return str(speed.prompts), f"{speed.plain_tok_s:.1f}", f"{speed.spec_tok_s:.1f}", f"{speed.speedup:.2f}x"
-
-
-def describe_report(report: Report) -> tuple[str, str]:
-    """What the table does not hold."""
-    acceptance = "-" if report.acceptance is None else f"{report.acceptance:.0%}"
-    return (
-        f"{report.tokens_per_pass:.2f} tokens per pass, acceptance {acceptance}",
-        f"prefill {report.prefill_tok_s:.0f} tok/s, {report.identical} of {report.prompts} answers identical",
-    )

@@ -1,11 +1,20 @@
-"""Progress of a fetch: a bar on a terminal, one line elsewhere, nothing where it is unwanted."""
+"""Progress of a fetch: a bar on a terminal, one line elsewhere, nothing where it is unwanted; and of steps."""
 
 from __future__ import annotations
 
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 
 
 class FetchProgress:
@@ -43,3 +52,35 @@ class FetchProgress:
             self._bar = Progress(*columns, console=self._console, transient=True)
             self._bar.start()
         return self._bar.add_task(label, total=total_bytes or None)
+
+
+class StepProgress:
+    """A bar over steps that take long, on a terminal; elsewhere nothing. Use it as a context manager.
+
+    Args:
+        console: on standard error.
+        total: how many steps there are.
+        quiet: show nothing.
+    """
+
+    def __init__(self, console: Console, total: int, *, quiet: bool) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        self._progress = Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal)
+        self._task = self._progress.add_task("", total=total)
+
+    def __enter__(self) -> StepProgress:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def say(self, label: str) -> None:
+        """What is being done, between steps."""
+        self._progress.update(self._task, description=label)
+
+    def step(self, label: str) -> None:
+        """One more step is done."""
+        self._progress.update(self._task, description=label, advance=1)

@@ -8,13 +8,11 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from borrador.bench.row_cost import MIN_REPEATS, ROW_COUNTS, RowCosts, fill_context, measure_rows
+from borrador.bench.row_cost import MIN_REPEATS, ROW_COUNTS, RowCosts
 from borrador.bench.row_plot import draw_rows, require_plot_file
 from borrador.cli import options as opt
 from borrador.cli.models import find_model
 from borrador.cli.output import make_table, print_json, print_table, standard_output
-
-_BANDWIDTH_BYTES = 512 * 2**20
 
 
 def rows(
@@ -54,19 +52,12 @@ def rows(
 
 
 def _measure(path: Path, repeats: int, context_tokens: int, threads: int | None) -> RowCosts:
-    from borrador import _native
+    from borrador.bench.row_cost import measure_model
     from borrador.models.native import NativeModel
 
     model = NativeModel.load(path, threads=threads)
     try:
-        target = model.open(context_tokens + max(ROW_COUNTS))
-        tokens = [number * 7919 % target.vocabulary_size for number in range(context_tokens + max(ROW_COUNTS))]
-        fill_context(target, tokens[:context_tokens])
-        before = _native.read_bandwidth(model.threads, _BANDWIDTH_BYTES), model.integer_peak()
-        seconds = measure_rows(target, tokens[context_tokens:], repeats)
-        after = _native.read_bandwidth(model.threads, _BANDWIDTH_BYTES), model.integer_peak()
-        bandwidth, peak = (max(pair) for pair in zip(before, after, strict=True))
-        return RowCosts(seconds, model.weights_bytes, bandwidth, model.row_macs, peak)
+        return measure_model(model, repeats, context_tokens)
     finally:
         model.close()
 

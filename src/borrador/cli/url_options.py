@@ -43,16 +43,27 @@ def require_agreement(
         UsageError: one of the engine is given with a URL, or one of a server without.
     """
     servers = {"url", *NEEDS_URL, *only_with_url}
-    for name in command.params:
-        source = command.get_parameter_source(name)
-        if source is None or source.name != "COMMANDLINE":
-            continue
+    for name in given(command):
         if url is None and name in servers:
             raise UsageError(f"{_option(name)} needs --url, and it is not given", "Drop it, or name a server.")
         if url is not None and name not in servers and name not in with_url:
             raise UsageError(
                 f"--url uses a server as it is, and {_option(name)} is for a model here", "Drop one of the two."
             )
+
+
+def require_none(command: typer.Context) -> None:
+    """Refuse options before a command of a group. Raises UsageError."""
+    for name in given(command):
+        raise UsageError(
+            f"{_option(name)} has no effect on {command.invoked_subcommand}, and stands before it", "Drop one of them."
+        )
+
+
+def given(command: typer.Context) -> list[str]:
+    """The parameters that the command line sets."""
+    sources = {name: command.get_parameter_source(name) for name in command.params}
+    return [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
 
 
 def _option(name: str) -> str:

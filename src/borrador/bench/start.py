@@ -1,0 +1,100 @@
+"""A model that answers benchmark prompts in both ways, and what its drafters know when they meet one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from borrador.bench.prompts import BenchPrompt, Halves, Start
+from borrador.bench.runner import Decoder, Ways
+from borrador.bench.runs import Run
+from borrador.draft.history import History
+from borrador.draft.suffix import SuffixDrafter
+from borrador.engine.llm import LLM
+from borrador.engine.stream import completion_of
+from borrador.types import Message, SamplingParams
+
+
+class Contestant:
+    """Answers prompts plainly and speculatively, each as if nothing of it had been read before.
+
+    Before every run the caches of target and draft models are emptied: the second run of a pair would find its prompt
+    there, and times end to end would not compare like with like. What drafters have learnt besides is for `start` to
+    say, see `Settings.start`. What passes cost is a fact of the machine, and never forgotten.
+
+    Args:
+        llm: that answers; closed by its owner.
+        start: what drafters know when they meet a prompt.
+    """
+
+    def __init__(self, llm: LLM, start: Start = "carried") -> None:
+        self._llm = llm
+        self._start = start
+        self._known: Mapping[str, Any] | None = {} if start == "cold" else None
+
+    @property
+    def ways(self) -> Ways:
+        return Ways(plain=self._decoder(speculate=False), speculative=self._decoder(speculate=True))
+
+    def split(self, prompts: Sequence[BenchPrompt]) -> Halves:
+        """Prompts to learn from, half of each task where the start is warm and else none; and those to measure.
+
+        Raises:
+            UsageError: the start is warm, and there is but one.
+        """
+        if self._start != "warm":
+            return Halves((), tuple(prompts))
+        return Halves.of(prompts, "a warm start")
+
+    def learn(
+        self,
+        prompts: Sequence[BenchPrompt],
+        params: SamplingParams,
+        notice: Callable[[BenchPrompt], None] = lambda _prompt: None,
+    ) -> None:
+        """For a warm start, answer prompts that will not be measured; nothing is learnt after that.
+
+        Args:
+            prompts: whose answers drafters may propose from; none where the start is not warm.
+            params: of the answers.
+            notice: told each prompt before it is answered.
+        """
+        if self._start != "warm":
+            return
+        decode = self._decoder(speculate=True)
+        with TemporaryDirectory() as folder:
+            history = History("bench", self._llm.tokenizer.fingerprint(), folder=Path(folder))
+            for drafter in self._llm.planner.drafters.values():
+                if isinstance(drafter, SuffixDrafter):
+                    drafter.use(history)
+            for prompt in prompts:
+                notice(prompt)
+                decode(prompt, params)
+            history.freeze()
+        self._known = self._llm.planner.learnt
+
+    def _decoder(self, *, speculate: bool) -> Decoder:
+        def decode(prompt: BenchPrompt, params: SamplingParams, /) -> Run:
+            self._llm.forget_texts()
+            if speculate and self._known is not None:
+                self._llm.planner.restore(self._known)
+            messages: Sequence[Message] = [{"role": "user", "content": prompt.text}]
+            with self._llm.stream(messages, params, speculate=speculate) as stream:
+                events = list(stream)
+                answer = completion_of(events, params, stream.stats)
+            return Run.of(answer, [event.record for event in events if event.record is not None], self._name)
+
+        return decode
+
+    def _name(self, drafter: str) -> str:
+        """A drafter's name, or several joined ones, with draft models by the names of their files."""
+        for full in self._llm.planner.drafters:
+            drafter = drafter.replace(full, short_name(full))
+        return drafter
+
+
+def short_name(drafter: str) -> str:
+    """A drafter's name without the folders of a path, which are nobody's business."""
+    return Path(drafter).name if drafter.endswith(".gguf") else drafter
