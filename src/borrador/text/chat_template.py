@@ -19,9 +19,11 @@ CHATML = (
 
 MAX_TEMPLATE_CHARACTERS = 1 << 20
 _SPARE_CHARACTERS = 1 << 20  # what a template may add of its own
-_SPARE_STEPS = 10_000_000
 _CONTENT_COPIES = 16
-_STEPS_PER_CHARACTER = 64
+_SPARE_UNITS = 400_000  # about a fifth of a second
+_UNITS_PER_TURN = 1000
+_UNITS_PER_CHARACTER = 2
+_COMPILED_WORDS = 30_000
 
 Render = Callable[[dict[str, Any]], Iterator[str]]
 
@@ -105,9 +107,10 @@ class ChatTemplate:
 
         generate = self._generate
         limit = _SPARE_CHARACTERS + _CONTENT_COPIES * content_characters
-        steps = _SPARE_STEPS + _STEPS_PER_CHARACTER * content_characters
+        turns = len(variables["messages"]) + len(variables["tools"] or ())
+        units = _SPARE_UNITS + _UNITS_PER_TURN * turns + _UNITS_PER_CHARACTER * content_characters
         try:
-            with working_on(Budget(steps, self._time_limit_s)):
+            with working_on(Budget(units, self._time_limit_s)):
                 return _collect(generate(variables), limit)
         except RefusalError as refusal:
             raise UsageError(
@@ -128,7 +131,7 @@ def _compile(source: str, time_limit_s: float) -> Render:
     from borrador.text.sandbox import ChatSandbox
 
     try:
-        with working_on(Budget(_SPARE_STEPS, time_limit_s)):
+        with working_on(Budget(_COMPILED_WORDS, time_limit_s)):
             return ChatSandbox().from_string(source).generate
     except Exception as error:  # noqa: BLE001 - beside jinja2's own errors, recursion and Python's compiler
         raise ModelError(f"the chat template cannot be read: {_one_line(error)}", "Use --raw for none.") from None

@@ -7,13 +7,14 @@ globals and methods that chat templates do not need are absent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
 from jinja2 import nodes
 from jinja2.exceptions import TemplateError
 from jinja2.ext import Extension
+from jinja2.lexer import Token, TokenStream
 from jinja2.parser import Parser
 from jinja2.runtime import Context, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -21,14 +22,18 @@ from jinja2.visitor import NodeTransformer
 
 from borrador.text.metering import (
     charged,
+    compared,
     current_budget,
     indent_text,
     join_texts,
     metered,
+    metered_operand,
     metered_steps,
     metered_text,
     metered_value,
+    method_cost,
     of_numeral,
+    one_by_one,
     operation_cost,
     replace_text,
     spending,
@@ -37,30 +42,33 @@ from borrador.text.metering import (
 )
 
 _TEXT_FILTERS = frozenset({"capitalize", "e", "escape", "lower", "safe", "title", "trim", "truncate", "upper"})
+_COMPARING_FILTERS = frozenset({"dictsort", "max", "min", "sort", "unique"})
 _OTHER_FILTERS = frozenset(
     {
         "abs",
         "count",
         "d",
         "default",
-        "dictsort",
         "first",
         "items",
         "last",
         "length",
         "list",
         "map",
-        "max",
-        "min",
         "reject",
         "rejectattr",
         "reverse",
         "select",
         "selectattr",
-        "sort",
-        "unique",
     }
 )
+_ONE_BY_ONE = frozenset(
+    {"title", "list", "map", "max", "min", "reject", "rejectattr", "reverse", "select", "selectattr", "sort", "unique"}
+)
+_COMPARING_TESTS = frozenset(
+    {"!=", "<", "<=", "==", ">", ">=", "eq", "equalto", "ge", "greaterthan", "gt", "in", "le", "lessthan", "lt", "ne"}
+)
+_CALL_UNITS = 10
 _TEXT_METHODS = frozenset(
     {
         "capitalize",
@@ -114,6 +122,15 @@ class GenerationTag(Extension):
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 
+class WordMeter(Extension):
+    """Lets every word of a template be paid for when it is read: the longer it is, the longer it takes to compile."""
+
+    def filter_stream(self, stream: TokenStream) -> Iterator[Token]:
+        for token in stream:
+            current_budget.get().spend()
+            yield token
+
+
 class ChatSandbox(ImmutableSandboxedEnvironment):
     """The environment chat templates expect (as in transformers), metered. Compile and render inside `working_on`."""
 
@@ -124,12 +141,12 @@ class ChatSandbox(ImmutableSandboxedEnvironment):
             trim_blocks=True,
             lstrip_blocks=True,
             finalize=_finalize,
-            extensions=[GenerationTag, "jinja2.ext.loopcontrols"],
+            extensions=[WordMeter, GenerationTag, "jinja2.ext.loopcontrols"],
         )
         self.globals = {name: self.globals[name] for name in ("range", "dict", "namespace")}
         self.globals |= {"raise_exception": _raise_exception, "strftime_now": _strftime_now}
-        known = self.filters
-        self.filters = {name: metered(known[name], reads_text=True) for name in _TEXT_FILTERS}
+        known, tests = self.filters, dict[str, Any](self.tests)
+        self.filters = {name: metered(known[name], reads_text=True) for name in _TEXT_FILTERS | _COMPARING_FILTERS}
         self.filters |= {name: metered(known[name], reads_text=False) for name in _OTHER_FILTERS}
         self.filters |= {name: metered(of_numeral(known[name]), reads_text=True) for name in ("int", "float")}
         self.filters |= {
@@ -139,7 +156,10 @@ class ChatSandbox(ImmutableSandboxedEnvironment):
             "string": to_text,
             "tojson": to_json,
         }
-        self.filters |= {"metered_steps": metered_steps, "metered_value": metered_value, "metered_text": metered_text}
+        self.filters |= {name: one_by_one(self.filters[name]) for name in _ONE_BY_ONE}
+        self.filters |= {"metered_steps": metered_steps, "metered_value": metered_value}
+        self.filters |= {"metered_text": metered_text, "metered_operand": metered_operand}
+        self.tests |= {name: compared(tests[name]) for name in _COMPARING_TESTS}
 
     @staticmethod
     def concat(pieces: Iterable[str]) -> str:
@@ -155,6 +175,9 @@ class ChatSandbox(ImmutableSandboxedEnvironment):
 
     def call(self, context: Context, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
+        current_budget.get().spend(_CALL_UNITS)
+        if isinstance(owner, str):
+            current_budget.get().spend(method_cost(owner, name, args))
         if isinstance(owner, str) and name == "join":
             return join_texts(args[0], owner)
         if isinstance(owner, str) and name == "replace":
@@ -181,6 +204,13 @@ class _Metering(NodeTransformer):
     def visit_Concat(self, node: nodes.Concat) -> nodes.Expr:  # noqa: N802
         self.generic_visit(node)
         return _through("metered_text", nodes.List(node.nodes, lineno=node.lineno))
+
+    def visit_Compare(self, node: nodes.Compare) -> nodes.Compare:  # noqa: N802
+        self.generic_visit(node)
+        node.expr = _through("metered_operand", node.expr)
+        for operand in node.ops:
+            operand.expr = _through("metered_operand", operand.expr)
+        return node
 
     def visit_List(self, node: nodes.List) -> nodes.Expr:  # noqa: N802
         self.generic_visit(node)
@@ -212,4 +242,5 @@ def _raise_exception(message: str) -> None:
 
 
 def _strftime_now(format: str) -> str:  # noqa: A002 - templates may name it
+    current_budget.get().spend(len(format))
     return datetime.now().strftime(format)
