@@ -20,6 +20,7 @@ import numpy as np
 from benchmarks import acceptance_theory as theory
 
 from borrador.bench.prompts import load_prompts
+from borrador.bench.theory import overlap
 from borrador.config import EngineConfig
 from borrador.draft.model import ModelDrafter
 from borrador.engine.answer import Answer
@@ -43,7 +44,8 @@ class RoundOfDraft:
 
     Attributes:
         ratios: p(x) / q(x).
-        overlap, agreement, coincidence: of p and q; see `acceptance_theory`.
+        overlap: of p and q; see `borrador.bench.theory`.
+        agreement, coincidence: of p and q; see `acceptance_theory`.
     """
 
     rule: str
@@ -103,7 +105,7 @@ class NotingRule:
             accepted=len(verdict.path),
             tested=verdict.tested,
             ratios=[float(p[token] / q[token]) for token, (p, q) in zip(tokens, pairs, strict=True)],
-            overlap=[theory.overlap(*pair) for pair in pairs],
+            overlap=[overlap(*pair) for pair in pairs],
             agreement=[theory.agreement(*pair) for pair in pairs],
             coincidence=[theory.coincidence(*pair) for pair in pairs],
         )

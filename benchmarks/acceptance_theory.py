@@ -1,4 +1,7 @@
-"""What acceptance rules can expect of the distributions p and q of target and draft model: functions of arrays."""
+"""What acceptance rules can expect of the distributions p and q of target and draft model: functions of arrays.
+
+What the papers on rejection expect is in `borrador.bench.theory`.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from borrador.types import Float64Array
-
-
-def overlap(p: Float64Array, q: Float64Array) -> float:
-    """sum of min(p, q): how often a token drawn from q is accepted by rejection."""
-    return float(np.minimum(p, q).sum())
 
 
 def agreement(p: Float64Array, q: Float64Array) -> float:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from borrador.bench.forecast import Drafting, RowRatios, Step, cut, forecast, forecast_as_recorded
 from borrador.bench.prompts import BenchPrompt
+from borrador.bench.theory import expected_tokens, walltime_factor
 from borrador.bench.trace import Tally, Trace, tally
 from borrador.engine.candidates import Load
 from borrador.engine.costs import BASE_CONTEXT, ContextCosts, RowCosts
@@ -100,10 +101,10 @@ def test_where_rows_cost_nothing_the_forecast_is_leviathans(alpha: float, length
     plain = plain_of(trace, FLAT_COSTS)
     drafting = Drafting(token=0.2, nothing=0.0, beside_s=0.0)
     predicted = forecast(trace, plain, RowRatios(FLAT_COSTS), drafting, length)
-    expected = (1 - alpha ** (length + 1)) / ((1 - alpha) * (length * 0.2 + 1))
+    expected = walltime_factor(alpha, length, 0.2)
     without_beside = predicted._replace(plain_s=plain.decoded * 0.010)
     assert without_beside.speedup == pytest.approx(expected, rel=0.03)
-    assert predicted.tokens_per_pass == pytest.approx((1 - alpha ** (length + 1)) / (1 - alpha), rel=0.03)
+    assert predicted.tokens_per_pass == pytest.approx(expected_tokens(alpha, length), rel=0.03)
 
 
 def test_costs_of_rows_count_in_the_forecast() -> None:

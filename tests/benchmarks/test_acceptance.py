@@ -12,6 +12,7 @@ from benchmarks import acceptance_theory as theory
 from benchmarks.acceptance import RoundOfDraft, expectation, tables
 from tests.sampling.enumeration import Law, by_block, by_rejection, chain_round, outcomes_of, random_law
 
+from borrador.bench.theory import overlap
 from borrador.sampling.shaping import History, Shaper
 from borrador.types import Float64Array, SamplingParams
 
@@ -41,10 +42,10 @@ def test_agreement_is_that_of_seeded_choices() -> None:
 def test_agreement_lies_between_its_bounds(seed: int) -> None:
     """At most sum of min(p, q) = 1 - TV, at least (1 - TV) / (1 + TV), arXiv 2408.07978; all one for equal laws."""
     p, q = laws(seed, 1000)
-    overlap = theory.overlap(p, q)
-    assert overlap / (2.0 - overlap) < theory.agreement(p, q) < overlap
-    assert theory.agreement(p, p) == pytest.approx(1.0) == theory.overlap(p, p)
-    assert theory.coincidence(p, q) < overlap
+    common = overlap(p, q)
+    assert common / (2.0 - common) < theory.agreement(p, q) < common
+    assert theory.agreement(p, p) == pytest.approx(1.0) == overlap(p, p)
+    assert theory.coincidence(p, q) < common
 
 
 @pytest.mark.parametrize("gamma", [1, 2, 3])

@@ -6,8 +6,8 @@ what drafting takes; so with γ tokens drafted each round the speed-up is
     (1 + accepted(γ)) / ((T(1 + γ) + γ t) / T(1)),
 
 accepted(γ) being the mean number of tokens accepted in a round and t the seconds of a drafted token. Where T does not
-depend on the rows, and every token is accepted with probability α whatever happened before, this is Leviathan's
-(1 - α^(γ+1)) / ((1 - α) (γ c + 1)), c = t / T(1) (arXiv 2211.17192, Theorem 3.8). Here nothing of that is assumed: what
+depend on the rows, and every token is accepted with probability α whatever happened before, this is theorem 3.8 of
+arXiv 2211.17192, `borrador.bench.theory.walltime_factor` with c = t / T(1). Here nothing of that is assumed: what
 shorter drafts would have met is read off the longer ones, drafters may have none, and trees count with all their rows.
 """
 
