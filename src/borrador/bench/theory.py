@@ -7,6 +7,7 @@ are, the same for all; γ is the draft length; c what drafting a token takes, as
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -29,7 +30,7 @@ def overlap(p: Float64Array, q: Float64Array) -> float:
 
 def expected_tokens(alpha: float, gamma: int) -> float:
     """Tokens of a round, the target's own one among them: (1 - α^(γ+1)) / (1 - α), equation 1 of arXiv 2211.17192."""
-    return sum(alpha**accepted for accepted in range(gamma + 1))
+    return sum(math.pow(alpha, accepted) for accepted in range(gamma + 1))
 
 
 def expected_tokens_by_position(acceptance: Sequence[float]) -> float:

@@ -90,9 +90,15 @@ def tally(trace: Trace, plain: Trace) -> Tally:
 
 def acceptance_by_position(traces: Iterable[Trace]) -> tuple[float, ...]:
     """Of the tokens tested at each place of a draft, beginning with the first, the share that was accepted."""
+    tested, accepted = count_by_position(record for trace in traces for record in trace.rounds)
+    return tuple(right / count for right, count in zip(accepted, tested, strict=True))
+
+
+def count_by_position(rounds: Iterable[RoundRecord]) -> tuple[list[int], list[int]]:
+    """How many draft tokens were tested, and how many accepted, at each place of a draft, beginning with the first."""
     tested: list[int] = []
     accepted: list[int] = []
-    for record in (record for trace in traces for record in trace.rounds):
+    for record in rounds:
         depth = len(record.verdict.path)
         reached = depth + (record.verdict.tested > depth)
         tested += [0] * (reached - len(tested))
@@ -100,7 +106,7 @@ def acceptance_by_position(traces: Iterable[Trace]) -> tuple[float, ...]:
         for place in range(reached):
             tested[place] += 1
             accepted[place] += place < depth
-    return tuple(right / count for right, count in zip(accepted, tested, strict=True))
+    return tested, accepted
 
 
 def acceptance(traces: Iterable[Trace]) -> float | None:
