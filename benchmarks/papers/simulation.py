@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from benchmarks.papers.results import Simulated
 
 from borrador.bench.theory import operations_factor, walltime_factor
 from borrador.sampling.acceptance import accept_by_rejection
@@ -63,7 +64,7 @@ def _rolled(law: Float64Array, rows: int) -> Float64Array:
     return np.stack([np.roll(law, row) for row in range(rows)])
 
 
-def simulate(alpha: float, gamma: int, *, rounds: int = ROUNDS, seed: int = 1) -> tuple[float, float]:
+def simulate(alpha: float, gamma: int, *, rounds: int = ROUNDS, seed: int = 1) -> Simulated:
     """Operations and speed where drafting costs nothing: by tokens and passes of rounds that are really played."""
     generator = np.random.default_rng(seed)
     p, q = laws(alpha, gamma + 1)
@@ -72,4 +73,4 @@ def simulate(alpha: float, gamma: int, *, rounds: int = ROUNDS, seed: int = 1) -
     drawn_from, noise = q.astype(np.float32), FreshNoise(generator)
     verdicts = (accept_by_rejection(draft, drawn_from, rows.__getitem__, noise) for draft in drafts.tolist())
     tokens = sum(len(verdict.path) + 1 for verdict in verdicts)
-    return rounds * (gamma + 1) / tokens, tokens / rounds
+    return Simulated(alpha=alpha, gamma=gamma, operations=rounds * (gamma + 1) / tokens, speed=tokens / rounds)
