@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
-from operator import mul
 
 import numpy as np
 
@@ -39,7 +37,7 @@ def expected_tokens_by_position(acceptance: Sequence[float]) -> float:
     Args:
         acceptance: γ shares of the tokens tested at a place that were accepted.
     """
-    return 1.0 + sum(accumulate(acceptance, mul))
+    return 1.0 + float(np.cumprod(acceptance).sum())
 
 
 def walltime_factor(alpha: float, gamma: int, c: float, *, pass_ratio: float = 1.0) -> float:
