@@ -80,3 +80,40 @@ def test_what_does_not_fit_the_context_is_refused_with_all_numbers(
 
 def test_the_whole_context_can_be_used(rig: Rig) -> None:
     assert ask(rig, prompt=START + "x" * 4000, max_tokens=95)["choices"]
+
+
+def test_tokens_are_continued_as_the_text_that_they_are(rig: Rig) -> None:
+    ids = rig.post("/tokenize", prompt=f"{START}Red").json()["tokens"]
+    assert ask(rig, prompt=ids)["choices"][0]["text"] == ANSWER[3:]
+    both = ask(rig, prompt=[ids, ids[:1]], n=2)
+    assert [choice["text"] for choice in both["choices"]] == [ANSWER[3:]] * 2 + [ANSWER] * 2
+    assert both["usage"]["prompt_tokens"] == 4 + 1
+
+
+def test_tokens_that_do_not_exist_or_do_not_fit_are_refused_with_the_number(rig: Rig) -> None:
+    error = rig.post(PATH, prompt=[1, 260]).json()["error"]
+    assert error["param"] == "prompt"
+    assert error["message"].startswith("token ids of a prompt must be below the vocabulary's 260 tokens, got 260")
+    error = rig.post(PATH, prompt=[1] * 4096).json()["error"]
+    assert (error["code"], error["param"]) == ("context_length_exceeded", "prompt")
+    assert "4096" in error["message"]
+    assert rig.post(PATH, prompt=[[1]] * 9).json()["error"]["param"] == "prompt"
+
+
+@pytest.mark.parametrize("prompt", [f"{START}Red", [257, *b"Red"]])
+def test_an_echo_is_the_prompt_before_the_answer(rig: Rig, prompt: Any) -> None:
+    assert ask(rig, prompt=prompt, echo=True)["choices"][0]["text"] == START + ANSWER
+    assert text_of(stream(rig, PATH, prompt=prompt, max_tokens=200, echo=True)) == START + ANSWER
+
+
+def test_every_answer_echoes_its_own_prompt(rig: Rig) -> None:
+    answer = ask(rig, prompt=[START, f"{START}R"], n=2, echo=True, max_tokens=3)
+    assert [choice["text"] for choice in answer["choices"]] == [START + ANSWER[:3]] * 2 + [START + ANSWER[:4]] * 2
+
+
+def test_log_probabilities_of_an_echo_are_refused_by_name(rig: Rig) -> None:
+    error = rig.post(PATH, prompt=START, echo=True, logprobs=1).json()["error"]
+    assert (error["param"], error["message"]) == (
+        "echo",
+        "echo must be false where logprobs are asked for: a prompt has none here.",
+    )

@@ -106,10 +106,13 @@ CHAT: dict[str, tuple[list[Any], list[Any]]] = {
 }
 COMPLETION: dict[str, tuple[list[Any], list[Any]]] = {
     **SHARED,
-    "prompt": (["Once", ["Once", "Twice"]], [None, "", [], [""], 5, [1, 2], ["x"] * 9, {"a": 1}]),
+    "prompt": (
+        ["Once", ["Once", "Twice"], [1, 2], [[1, 2], [3]]],
+        [None, "", [], [""], 5, ["x"] * 9, {"a": 1}, [-1], [[]], [[1], []], [1, "x"], [True], [10**6], [[1], [2**40]]],
+    ),
     "logprobs": ([0, 5, 20, None], [-1, 21, True, "5", 1.5]),
     "best_of": ([1, None], [2, 0]),
-    "echo": ([False, None], [True]),
+    "echo": ([False, None, True], ["yes", 1]),
     "suffix": ([None], ["end"]),
 }
 UNSUPPORTED = ["audio", "functions", "function_call", "prediction", "reasoning_effort", "web_search_options"]

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from borrador.errors import UsageError
 from borrador.types import Messages, SamplingParams
 
-Prompt = str | Messages
+
+@dataclass(frozen=True, slots=True)
+class TokenPrompt:
+    """A prompt as the model sees it.
+
+    Attributes:
+        token_ids: all of it, a beginning token too where the model wants one.
+    """
+
+    token_ids: tuple[int, ...]
+
+
+Prompt = str | Messages | TokenPrompt
 ManyParams = SamplingParams | Sequence[SamplingParams | None] | None
 
 DEFAULT_CONCURRENT = 16

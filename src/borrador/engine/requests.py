@@ -11,7 +11,7 @@ from borrador.draft.protocol import Drafter, DraftSession
 from borrador.engine.answer import Answer
 from borrador.engine.line import Request
 from borrador.engine.planner import Planner
-from borrador.engine.prompts import Prompt
+from borrador.engine.prompts import Prompt, TokenPrompt
 from borrador.engine.proposer import Proposer, open_sessions
 from borrador.engine.round import RoundState
 from borrador.engine.session import Session
@@ -85,7 +85,9 @@ class Requests:
         Raises:
             UsageError: the prompt is empty, or not valid.
         """
-        return self._tokens(self._text(prompt))
+        if isinstance(prompt, TokenPrompt):
+            return self._known(prompt.token_ids)
+        return self._encoded(self._text(prompt))
 
     def checked(self, params: SamplingParams | None) -> SamplingParams:
         """The parameters, greedy ones where there are none. Raises UsageError where they do not fit the vocabulary."""
@@ -103,10 +105,8 @@ class Requests:
             ContextLengthError: the prompt leaves no room for an answer.
             UsageError: prompt or parameters break a rule, or the shape asked for cannot be enforced.
         """
-        checked, text = self.checked(params), self._text(prompt)
-        least = self._tokenizer.least_tokens(text)
-        self._require_room(least, f"at least {least}")
-        tokens = self._tokens(text)
+        checked = self.checked(params)
+        tokens = self._read(prompt)
         self._require_room(len(tokens), str(len(tokens)))
         grammar = self._grammars.open(checked, len(tokens))
         return Request(
@@ -115,14 +115,34 @@ class Requests:
             capacity=min(checked.max_tokens, self._context_length - len(tokens)),
         )
 
-    def _text(self, prompt: Prompt) -> str:
+    def _text(self, prompt: str | Messages) -> str:
         return prompt if isinstance(prompt, str) else self._template.render(prompt) if prompt else ""
 
-    def _tokens(self, text: str) -> list[int]:
-        tokens = self._tokenizer.encode_prompt(text, specials=True) if text else []
+    def _read(self, prompt: Prompt) -> list[int]:
+        """As `tokenize`, unless a text is already known not to fit."""
+        if isinstance(prompt, TokenPrompt):
+            return self._known(prompt.token_ids)
+        text = self._text(prompt)
+        least = self._tokenizer.least_tokens(text)
+        self._require_room(least, f"at least {least}")
+        return self._encoded(text)
+
+    def _known(self, token_ids: Sequence[int]) -> list[int]:
+        size = min(self._vocabulary_size, self._tokenizer.vocabulary_size)
+        unknown = next((token for token in token_ids if not 0 <= token < size), None)
+        if unknown is not None:
+            raise UsageError(
+                f"token ids of a prompt must be below the vocabulary's {size} tokens, got {unknown}", "Correct them."
+            )
+        return self._required(token_ids)
+
+    def _encoded(self, text: str) -> list[int]:
+        return self._required(self._tokenizer.encode_prompt(text, specials=True) if text else [])
+
+    def _required(self, tokens: Sequence[int]) -> list[int]:
         if not tokens:
             raise UsageError("the prompt must hold at least one token, it is empty", "Say what to write about.")
-        return tokens
+        return list(tokens)
 
     def _require_room(self, length: int, told: str) -> None:
         if length >= self._context_length:

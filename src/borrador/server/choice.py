@@ -41,6 +41,7 @@ class Choice:
         trail: follows log probabilities; None where nobody asked for them.
         traces: tell where tokens came from.
         reader: finds calls of tools; None where there are none.
+        echo: what the answer begins with before anything was written.
     """
 
     def __init__(
@@ -50,12 +51,14 @@ class Choice:
         trail: LogprobTrail | None = None,
         traces: bool = False,
         reader: CallReader | None = None,
+        echo: str = "",
     ) -> None:
         self.speculation = Speculation()
         self._names = names
         self._trail = trail
         self._traces = traces
         self._reader = reader
+        self._echo = echo
 
     def take(self, progress: Progress) -> Piece:
         """What a step brought. Raises the error that ended the answer."""
@@ -63,7 +66,9 @@ class Choice:
             raise progress.error
         events = progress.events
         self.speculation.take(events)
-        piece = Piece("".join([event.text for event in events]), finish_reason=events[-1].finish_reason)
+        text = self._echo + "".join([event.text for event in events])
+        self._echo = ""
+        piece = Piece(text, finish_reason=events[-1].finish_reason)
         if self._trail is not None:
             piece.logprobs = self._trail.take(events)
         if self._traces:
@@ -86,11 +91,13 @@ class Manner:
         logprobs: of how many likely tokens, beside those written; None tells none.
         traces: where tokens came from.
         tools: names of those that may be called; empty where there are none.
+        echoes: what answers begin with, for each prompt; none where nothing is repeated.
     """
 
     logprobs: int | None = None
     traces: bool = False
     tools: frozenset[str] = frozenset()
+    echoes: Sequence[str] = ()
 
     def choices(self, count: int, tokenizer: Tokenizer, names: TokenNames) -> Sequence[Choice]:
         """One for each answer."""
@@ -100,6 +107,7 @@ class Manner:
                 trail=None if self.logprobs is None else LogprobTrail(tokenizer),
                 traces=self.traces,
                 reader=CallReader(self.tools) if self.tools else None,
+                echo=self.echoes[index * len(self.echoes) // count] if self.echoes else "",
             )
-            for _ in range(count)
+            for index in range(count)
         ]

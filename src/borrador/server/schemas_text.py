@@ -9,14 +9,21 @@ from pydantic import Field
 from borrador.server.schemas import AnswerRequest, Body, Label, TokenId
 from borrador.server.schemas_chat import Message
 
+PromptIds = Annotated[list[TokenId], Field(min_length=1, fail_fast=True)]
+
 
 class CompletionRequest(AnswerRequest):
-    """Texts to be continued as they stand, without a chat template."""
+    """Texts to be continued as they stand, without a chat template, or the tokens that they are."""
 
-    prompt: str | Annotated[list[str], Field(min_length=1, fail_fast=True)]
+    prompt: (
+        str
+        | Annotated[list[str], Field(min_length=1, fail_fast=True)]
+        | PromptIds
+        | Annotated[list[PromptIds], Field(min_length=1, fail_fast=True)]
+    )
     logprobs: int | None = Field(None, ge=0)
     best_of: Literal[1] | None = None
-    echo: Literal[False] | None = None
+    echo: bool | None = Field(None, description="Begin each answer with its prompt.")
     suffix: None = None
 
 

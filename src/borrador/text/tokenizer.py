@@ -145,6 +145,11 @@ class Tokenizer:
             data = data.removeprefix(b" ")
         return data.decode(errors="replace")
 
+    def spell(self, ids: Iterable[int]) -> str:
+        """A whole text whose tokens these may be: as `decode`, but control tokens by name."""
+        data = b"".join(self.token_bytes(token) or self._vocabulary.tokens[token].encode() for token in ids)
+        return (data.removeprefix(b" ") if self.add_space_prefix else data).decode(errors="replace")
+
     def token_bytes(self, token_id: int) -> bytes:
         """What a token adds to the text: nothing for control tokens, and possibly only part of a UTF-8 character.
 
