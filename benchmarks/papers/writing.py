@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from benchmarks.papers.results import PLAIN, Answer, Probe
@@ -200,6 +200,25 @@ def read_prompt(desk: Desk, tokens: Sequence[int]) -> Target:
     return target
 
 
+class TurnTaker(Protocol):
+    """Who writes on when it is its turn."""
+
+    @property
+    def written(self) -> int: ...
+
+    @property
+    def goes_on(self) -> bool: ...
+
+
+Turn = TypeVar("Turn", bound=TurnTaker)
+
+
+def in_turn(writers: Sequence[Turn]) -> Iterator[Turn]:
+    """Always the one with the fewest tokens, until all have finished; it must write before the next is asked for."""
+    while going := [writer for writer in writers if writer.goes_on]:
+        yield min(going, key=lambda writer: writer.written)
+
+
 def write_answers(desk: Desk, prompt: BenchPrompt, ways: Sequence[Way], seed: int) -> tuple[list[Answer], Probe]:
     """Answer a prompt in all ways, in turn."""
     tokens = desk.encode(prompt)
@@ -207,8 +226,7 @@ def write_answers(desk: Desk, prompt: BenchPrompt, ways: Sequence[Way], seed: in
     writers = [Writer(desk, way, tokens, start, (seed, index)) for index, way in enumerate(ways)]
     prober = Prober(desk, start)
     probe_at = 0
-    while going := [writer for writer in writers if writer.goes_on]:
-        last = min(going, key=lambda writer: writer.written)
+    for last in in_turn(writers):
         if last.written >= probe_at:
             prober.measure(last.state)
             probe_at += _PROBE_EVERY

@@ -70,6 +70,8 @@ def test_plots_are_saved_beside_the_page_and_show_on_any_background(results: Res
     assert sorted(images) == sorted(path.name for path in tmp_path.glob("*.svg"))
     for image in images:
         text = (tmp_path / image).read_text("utf-8")
-        assert "fill: #ffffff" in text
+        ground = re.search(r'id="patch_1">\s*<path[^>]*>', text)
+        assert ground
+        assert "fill: #ffffff" in ground.group()
         words = "".join(ET.fromstring(text).itertext())
         assert "draft" in words

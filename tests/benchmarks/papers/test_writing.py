@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from benchmarks.papers.__main__ import plain_chain
 from benchmarks.papers.alpha import measure_alpha
-from benchmarks.papers.writing import MOST_ROWS, Desk, Way, write_answers
+from benchmarks.papers.writing import MOST_ROWS, Desk, Way, in_turn, write_answers
 from tests.tiny_gguf import write_tiny_model
 
 from borrador.bench.prompts import BenchPrompt
@@ -32,6 +33,30 @@ def open_desk(files: dict[str, Path], temperature: float) -> Iterator[Desk]:
     drafters = {name: plain_chain(drafter) for name, drafter in zip(files, parts.drafters, strict=True)}
     yield Desk(part="chain", parts=parts, drafters=drafters, temperature=temperature, tokens=24)
     parts.close()
+
+
+@dataclass
+class Steady:
+    """Writes so many tokens a turn, up to 12."""
+
+    tokens: int
+    written: int = 0
+
+    @property
+    def goes_on(self) -> bool:
+        return self.written < 12
+
+
+def test_the_one_with_the_fewest_tokens_writes_on() -> None:
+    slow, fast = Steady(1), Steady(3)
+    order = []
+    for writer in in_turn([slow, fast]):
+        order.append(writer.tokens)
+        writer.written += writer.tokens
+        if writer is slow:
+            assert slow.written <= fast.written + 1
+    assert order == [1, 3, *([1, 1, 1, 3] * 3), 1, 1]
+    assert slow.written == fast.written == 12
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
