@@ -50,9 +50,10 @@ OPTIONS = {
     | {"--json", "-q", "--quiet"},
     ("bench",): ENGINE_OPTIONS
     | {"--history", "--prompts", "--per-task", "--repeats", "-n", "--max-tokens", "--temperature", "--temp", "--seed"}
-    | {"--start", "--save", "--json", "-q", "--quiet"}
+    | {"--start", "--save", "--report", "--score", "--json", "-q", "--quiet"}
     | {"--url", "--api-key", "--model-name", "--concurrency", "--requests"},
     ("bench", "compare"): {"--json"},
+    ("bench", "report"): {"-o", "--output", "-q", "--quiet"},
     ("plan",): {"-m", "--model", "-d", "--draft", "--prompts", "--per-task", "-n", "--max-tokens", "--threads"}
     | {"--context", "--save", "--no-save", "--json", "-q", "--quiet"},
 }

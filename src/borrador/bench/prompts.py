@@ -15,6 +15,8 @@ from borrador.errors import ContextLengthError, UsageError
 # What drafters know when they meet a prompt; see `borrador.bench.record.Settings`.
 Start = Literal["carried", "cold", "warm"]
 DEFAULT_PROMPTS = Path(__file__).parent / "prompts.jsonl"
+# Of HumanEval's shape, with tests.
+OWN_PROBLEMS = Path(__file__).parent / "problems.jsonl"
 
 
 def load_prompts(path: Path = DEFAULT_PROMPTS, per_task: int | None = None) -> tuple[BenchPrompt, ...]:

@@ -13,6 +13,7 @@ from borrador.bench.files import write_whole
 from borrador.bench.prompts import Start
 from borrador.bench.row_cost import RowCosts
 from borrador.bench.runs import Count, Pair
+from borrador.bench.score.scoring import Score
 from borrador.bench.summary import Summary
 from borrador.errors import UsageError
 
@@ -114,6 +115,7 @@ class Record:
         row_costs: T(m) of the target on this machine; None where it was not measured.
         pairs: in the order in which they were measured.
         summary: what follows from them.
+        score: which answers passed their tests; None where that was not asked.
     """
 
     schema: Literal["borrador-bench"] = SCHEMA
@@ -127,6 +129,7 @@ class Record:
     row_costs: RowCosts | None
     pairs: tuple[Pair, ...]
     summary: Summary
+    score: Score | None = None
 
     def to_json(self) -> str:
         """One JSON document with the fields' names; rounds and intervals are arrays. Numbers are not rounded."""

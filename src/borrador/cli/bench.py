@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import typer
 
-from borrador.bench.prompts import DEFAULT_PROMPTS, BenchPrompt, Start, load_prompts
+from borrador.bench.prompts import DEFAULT_PROMPTS, OWN_PROBLEMS, BenchPrompt, Start, load_prompts
 from borrador.cli import bench_options as own
 from borrador.cli import options as opt
 from borrador.cli import url_options as url_opt
 from borrador.cli.bench_compare import compare
+from borrador.cli.bench_report import report as write_report
 from borrador.cli.output import standard_output
 from borrador.cli.run import follow_plan, open_llm
 from borrador.errors import UsageError
@@ -21,6 +22,7 @@ _WITH_URL = {"prompts", "per_task", "max_tokens", "json", "quiet"}
 
 bench = typer.Typer(rich_markup_mode=None)
 bench.command("compare")(compare)
+bench.command("report")(write_report)
 
 
 @bench.callback(invoke_without_command=True)
@@ -47,6 +49,8 @@ def measure(
     context: opt.ContextOption = opt.ENGINE.context,
     profile: opt.ProfileOption = opt.ENGINE.profile,
     save: own.SaveOption = None,
+    report: own.ReportOption = None,
+    score: own.ScoreOption = False,
     json: opt.JsonOption = False,
     quiet: opt.QuietOption = False,
 ) -> None:
@@ -77,6 +81,8 @@ def measure(
         )
         return
     _require_start(command, start, history, repeats)
+    if score and "max_tokens" not in url_opt.given(command):
+        max_tokens = own.SCORED_TOKENS
     params = SamplingParams(max_tokens=max_tokens, temperature=temperature, seed=seed)
     config = opt.engine_config(draft, threads, context, draft_tokens, draft_shortlist, profile=profile, history=history)
 
@@ -85,11 +91,13 @@ def measure(
     measurement = Measurement(
         model=model,
         params=params,
-        prompts=prompts or DEFAULT_PROMPTS,
+        prompts=prompts or (OWN_PROBLEMS if score else DEFAULT_PROMPTS),
         per_task=per_task,
         repeats=repeats,
         start=start,
         save=save,
+        report=report,
+        score=score,
         json=json,
         quiet=quiet,
     )

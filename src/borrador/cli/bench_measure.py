@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,8 +15,11 @@ from borrador.bench.record import Record, Settings
 from borrador.bench.report import as_json, describe_divergence
 from borrador.bench.row_cost import RowCosts, measure_model
 from borrador.bench.runs import Pair
+from borrador.bench.score.scoring import Score
 from borrador.bench.start import Contestant, short_name
 from borrador.bench.summary import Summary, summarise
+from borrador.cli.bench_report import write_page
+from borrador.cli.bench_score import describe_score, require_problems, score_pairs, tabulate_score
 from borrador.cli.bench_tables import describe, tabulate
 from borrador.cli.models import find_model
 from borrador.cli.output import error_console, print_json, print_table, print_wrapped, standard_output
@@ -47,6 +50,8 @@ class Measurement:
         repeats: how often each is answered in both ways.
         start: what drafters know.
         save: where the record goes; None keeps nothing.
+        report: where its page goes; None writes none.
+        score: run the prompts' tests on the answers.
         json: print the summary as JSON too.
         quiet: no notices and no bar.
     """
@@ -58,6 +63,8 @@ class Measurement:
     repeats: int
     start: Start
     save: Path | None
+    report: Path | None
+    score: bool
     json: bool
     quiet: bool
 
@@ -80,7 +87,11 @@ class Measurement:
             )
         if self.save is not None:
             require_writable(self.save, "--save", ".json")
+        if self.report is not None:
+            require_writable(self.report, "--report", ".html")
         chosen = load_prompts(self.prompts, self.per_task)
+        if self.score:
+            require_problems(chosen, self.prompts)
         if self.start == "warm":
             Halves.of(chosen, "a warm start")
         return chosen
@@ -100,15 +111,14 @@ class Measurement:
         pairs: list[Pair] = []
         try:
             row_costs = self._measure(llm, contestant, halves, pairs)
+            score = score_pairs(pairs, prompts, quiet=self.quiet) if self.score else None
         except KeyboardInterrupt:
             self._print_unfinished(pairs, len(halves.unseen), settings)
             raise
         summary = summarise(pairs, compared=settings.compares_answers)
-        self._print(summary, settings)
-        if self.save is not None:
-            self._make_record(llm, config, settings, row_costs, pairs, summary).save(self.save)
-            if not self.quiet:
-                print_wrapped(error_console(), f"saved in {self.save}", style="dim")
+        self._print(summary, settings, score)
+        if self.keeps:
+            self._keep(replace(self._make_record(llm, config, settings, row_costs, pairs, summary), score=score))
         if (found := summary.first_divergence) is not None:
             raise VerificationError(
                 describe_divergence(found), "This is a bug in borrador; please report it with the prompt."
@@ -118,7 +128,7 @@ class Measurement:
         """Measure into `pairs`, so that what there is survives an interruption; T(m), where it is to be kept."""
         total, row_costs = len(halves.unseen) * self.repeats, None
         with StepProgress(error_console(), len(halves.known) + total, quiet=self.quiet) as progress:
-            if self.save is not None and isinstance(llm.model, NativeModel):
+            if self.keeps and isinstance(llm.model, NativeModel):
                 progress.say("T(m)")
                 row_costs = measure_model(llm.model, _ROW_REPEATS)
             progress.say("warm-up")
@@ -129,10 +139,28 @@ class Measurement:
                 progress.step(_describe_pair(pair))
         return row_costs
 
-    def _print(self, summary: Summary, settings: Settings) -> None:
+    @property
+    def keeps(self) -> bool:
+        """There will be a record, if only to draw it."""
+        return self.save is not None or self.report is not None
+
+    def _keep(self, record: Record) -> None:
+        if self.save is not None:
+            record.save(self.save)
+            if not self.quiet:
+                print_wrapped(error_console(), f"saved in {self.save}", style="dim")
+        if self.report is not None:
+            write_page(record, self.report, quiet=self.quiet)
+
+    def _print(self, summary: Summary, settings: Settings, score: Score | None) -> None:
         print_table(tabulate(summary), *describe(summary, settings))
+        scored = {}
+        if score is not None:
+            standard_output().write("\n")
+            print_table(tabulate_score(score), *describe_score(score))
+            scored = {"score": score.as_json()}
         if self.json:
-            print_json(as_json(summary))
+            print_json(as_json(summary) | scored)
         standard_output().flush()
 
     def _print_unfinished(self, pairs: Sequence[Pair], prompts: int, settings: Settings) -> None:

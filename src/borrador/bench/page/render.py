@@ -12,8 +12,8 @@ from markupsafe import Markup
 from borrador.bench.page.details import describe_machine, describe_models, describe_settings
 from borrador.bench.page.figures import draw_figures
 from borrador.bench.page.method import describe_method
-from borrador.bench.page.numbers import Places
-from borrador.bench.page.tables import tabulate_tasks, tabulate_worst
+from borrador.bench.page.numbers import Number, Places
+from borrador.bench.page.tables import tabulate_score, tabulate_tasks, tabulate_worst
 from borrador.bench.record import Record
 
 
@@ -34,6 +34,8 @@ def render_page(record: Record) -> str:
         number=places.number,
         paired=places.spread("times", "summary", "total", "decode", "paired"),
         tasks=tabulate_tasks(record, places),
+        score=None if record.score is None else tabulate_score(record.score),
+        passed=_passed(record),
         worst=tabulate_worst(record),
         figures=draw_figures(record, places),
         details={
@@ -45,6 +47,13 @@ def render_page(record: Record) -> str:
         style=Markup(style),
         policy=_policy(style),
     )
+
+
+def _passed(record: Record) -> tuple[Number, ...]:
+    """How many answers passed their tests, plainly and with speculation, and of how many."""
+    score = record.score
+    counts = () if score is None else (score.plain_passed, score.speculative_passed, score.problems)
+    return tuple(Number(count, "count") for count in counts)
 
 
 def _policy(style: str) -> str:

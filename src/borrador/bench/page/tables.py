@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from borrador.bench.page.numbers import Number, Places, Spread
 from borrador.bench.record import Record
+from borrador.bench.score.scoring import Score
 from borrador.bench.summary import by_prompt, decode_speed, speedup_of
 
 Cell = str | Number | Spread
@@ -58,6 +59,20 @@ def _task_row(name: str, places: Places, *steps: str) -> list[Cell]:
         places.number("share", *steps, "acceptance"),
         places.number("count", *steps, "identical"),
     ]
+
+
+def tabulate_score(score: Score) -> Table:
+    """What became of the code in the answers."""
+    rows: list[list[Cell]] = [
+        [
+            each.id,
+            each.plain.outcome,
+            each.speculative.outcome,
+            "; ".join(dict.fromkeys(filter(None, (each.plain.detail, each.speculative.detail)))),
+        ]
+        for each in score.scored
+    ]
+    return Table(head=("Problem", "Plain", "Speculative", "What went wrong"), rows=rows)
 
 
 def tabulate_worst(record: Record) -> Table:
