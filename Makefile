@@ -1,5 +1,6 @@
 # make run    set up on first use, then write with speculation on the default model
-# make test   set up on first use, then lint, types and tests
+# make test   set up on first use, then lint, types, documentation and tests
+# make docs   the documentation as a site in build/site
 # make cross  equal logits on every instruction set, arm64 in an emulator; CI runs it behind make test
 # make long   checks that take minutes          make sanitize  native tests under ASan and UBSan
 # make bench  plain against speculative decoding, make rows      the cost of a pass by its rows
@@ -13,7 +14,7 @@ PROMPT ?= Correct the spelling and return the whole text: The museeum is opend f
 MODEL ?= smollm2-135m
 DRAFT ?= auto
 
-.PHONY: run install test lint types unit cross long sanitize sanitized-build fuzz bench rows clean
+.PHONY: run install test lint types docs unit cross long sanitize sanitized-build fuzz bench rows clean
 .DEFAULT_GOAL := run
 
 run: install
@@ -39,7 +40,7 @@ $(VENV)/.installed: $(VENV)/.tools $(SOURCES)
 	$(PIP) install --quiet --no-build-isolation -C build-dir=build/venv .
 	@touch $@
 
-test: $(VENV)/.dev install lint types unit
+test: $(VENV)/.dev install lint types docs unit
 	@echo "== all green"
 
 lint: $(VENV)/.dev
@@ -52,6 +53,11 @@ lint: $(VENV)/.dev
 types: $(VENV)/.dev
 	@echo "== mypy"
 	$(BIN)/mypy
+
+# The theme announces its successor in every build otherwise.
+docs: $(VENV)/.dev install
+	@echo "== documentation in build/site"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 
 unit: $(VENV)/.dev install
 	@echo "== pytest, with real models"

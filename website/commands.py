@@ -1,0 +1,53 @@
+"""The reference of the command line, written from the commands themselves."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+
+from borrador.cli.app import app
+
+_INTRODUCTION = """# Commands
+
+Written from the program itself: this is what `borrador COMMAND --help` shows. Long options may be written with `_` as
+well, and where a variable of the environment is named, the command line wins over it.
+"""
+
+_ESCAPED = {ord(sign): f"\\{sign}" for sign in "|*["}
+
+
+def render() -> str:
+    """The page, as Markdown."""
+    return "\n".join([_INTRODUCTION, *_describe(typer.main.get_command(app), "borrador", 1)])
+
+
+def _describe(command: Any, path: str, level: int) -> Iterator[str]:
+    context = command.context_class(command, info_name=path)
+    if level > 1:
+        yield f"{'#' * level} `{path}`\n"
+    yield f"```text\n{' '.join([path, *command.collect_usage_pieces(context)])}\n```\n"
+    yield f"{html.escape(command.help or '', quote=False)}\n"
+    yield from _describe_parameters(command, context)
+    for name, member in getattr(command, "commands", {}).items():
+        yield from _describe(member, f"{path} {name}", level + 1)
+
+
+def _describe_parameters(command: Any, context: Any) -> Iterator[str]:
+    records = [record for parameter in command.get_params(context) if (record := parameter.get_help_record(context))]
+    yield "| option | |\n|---|---|"
+    for names, meaning in records:
+        yield f"| {code_cell(names)} | {text_cell(meaning)} |"
+    yield ""
+
+
+def code_cell(text: str) -> str:
+    """For a cell of a table, as code."""
+    return f"`{text}`".replace("|", "\\|")
+
+
+def text_cell(text: str) -> str:
+    """For a cell of a table: plain text, of which only `code` keeps its meaning."""
+    return html.escape(" ".join(text.split()), quote=False).translate(_ESCAPED)
