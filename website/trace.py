@@ -102,8 +102,9 @@ def _table(rounds: Sequence[RoundRecord], run: Mapping[str, Any]) -> Iterator[st
     yield "|---|---|---|---|---|---|"
     for each in rounds:
         text = json.dumps("".join(run["pieces"][str(token)] for token in each.committed), ensure_ascii=False)
+        wrote = f"`{text}`".replace("|", "\\|")
         proposed, accepted = len(each.draft.tokens), len(each.verdict.path)
-        cells = (each.number, each.draft.drafter, proposed, accepted, len(each.committed), f"`{text}`")
+        cells = (each.number, each.draft.drafter, proposed, accepted, len(each.committed), wrote)
         yield f"| {' | '.join(map(str, cells))} |"
 
 
