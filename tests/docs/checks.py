@@ -21,7 +21,7 @@ def check_extra(words: Sequence[str]) -> None:
     assert action == "install"
     assert match, package
     for extra in match[1].split(",") if match[1] else ():
-        assert re.search(rf"^{extra} = \[$", _project(), re.MULTILINE), extra
+        assert re.search(rf"^{extra} = \[", _project(), re.MULTILINE), extra
 
 
 def check_environment(words: Sequence[str]) -> None:

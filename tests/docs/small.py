@@ -23,12 +23,12 @@ LIMITS: Mapping[str, tuple[str, ...]] = {
     "run": ("--max-tokens", "12", "--threads", "1"),
     "chat": ("--max-tokens", "12"),
     "bench": ("--per-task", "1", "--max-tokens", "4"),
-    "plan": ("--per-task", "1", "--max-tokens", "8", "--threads", "1"),
+    "plan": ("--per-task", "1", "--max-tokens", "8", "--threads", "1", "--no-save"),
     "verify": ("--quick", "--threads", "1"),
-    "rows": ("--repeats", "1", "--threads", "1"),
+    "rows": ("--repeats", "15", "--threads", "1"),
     "serve": ("--port", "0", "--threads", "1"),
 }
-URL_LIMITS = ("--requests", "2", "--concurrency", "1,2")
+URL_LIMITS = ("--requests", "4", "--concurrency", "1,2")
 PLACEHOLDERS: Mapping[str, str] = {
     "MODEL": "smollm2-135m",
     "DRAFT": "qwen2.5-coder-0.5b",
@@ -69,6 +69,8 @@ def shrink(words: Sequence[str], server: str) -> list[str]:
     """
     pattern = re.compile(rf"\b({'|'.join(PLACEHOLDERS)})\b")
     known = [pattern.sub(lambda match: PLACEHOLDERS[match[0]], word) for word in words]
+    if known[-1:] == ["--url"]:
+        known.append("URL")
     placed = [server if word == "URL" else word.replace(SERVER, server) for word in known]
     if "--help" in placed or not placed:
         return placed
