@@ -16,6 +16,7 @@ from tests.docs.snippets import OTHERS, PAGES, ROOT, SHELLS, Snippet, commands, 
 from tests.docs.stage import Stage, staged
 
 from borrador.cli import verify
+from borrador.verify.extent import QUICK
 
 EVERYTHING = [snippet for page in PAGES for snippet in commands(page)]
 EXAMPLES = {page.relative_to(ROOT).as_posix(): [f for f in fences(page) if f.kind == "python"] for page in PAGES}
@@ -26,7 +27,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     folder = tmp_path_factory.mktemp("docs")
     install_drafter(folder)
     with staged(folder) as stage, pytest.MonkeyPatch.context() as patch:
-        few = replace(verify.QUICK, prompts=1, max_tokens=6, draft_lengths=(2,), draws=1500, text_tokens=12, tail=4)
+        few = replace(QUICK, prompts=1, max_tokens=6, draft_lengths=(2,), draws=1500, text_tokens=12, tail=4)
         patch.setattr(verify, "QUICK", few)
         yield stage
 
