@@ -24,15 +24,16 @@ def render() -> str:
     return "\n".join([_INTRODUCTION, *_describe(typer.main.get_command(app), "borrador", 1)])
 
 
-def _describe(command: Any, path: str, level: int) -> Iterator[str]:
-    context = command.context_class(command, info_name=path)
+def _describe(command: Any, name: str, level: int, parent: Any = None) -> Iterator[str]:
+    context = command.context_class(command, info_name=name, parent=parent, **command.context_settings)
+    path = context.command_path
     if level > 1:
         yield f"{'#' * level} `{path}`\n"
     yield f"```text\n{' '.join([path, *command.collect_usage_pieces(context)])}\n```\n"
     yield f"{html.escape(command.help or '', quote=False)}\n"
     yield from _describe_parameters(command, context)
-    for name, member in getattr(command, "commands", {}).items():
-        yield from _describe(member, f"{path} {name}", level + 1)
+    for member_name, member in getattr(command, "commands", {}).items():
+        yield from _describe(member, member_name, level + 1, context)
 
 
 def _describe_parameters(command: Any, context: Any) -> Iterator[str]:

@@ -29,6 +29,7 @@ LIMITS: Mapping[str, tuple[str, ...]] = {
     "serve": ("--port", "0", "--threads", "1"),
 }
 URL_LIMITS = ("--requests", "4", "--concurrency", "1,2")
+SUBCOMMANDS = (["compare"], ["report"])  # of `bench`, which measure nothing
 PLACEHOLDERS: Mapping[str, str] = {
     "MODEL": "smollm2-135m",
     "DRAFT": "qwen2.5-coder-0.5b",
@@ -72,7 +73,7 @@ def shrink(words: Sequence[str], server: str) -> list[str]:
     if known[-1:] == ["--url"]:
         known.append("URL")
     placed = [server if word == "URL" else word.replace(SERVER, server) for word in known]
-    if "--help" in placed or not placed:
+    if "--help" in placed or not placed or placed[1:2] in SUBCOMMANDS:
         return placed
     if "--url" in placed:
         return [*placed, *(URL_LIMITS if placed[0] == "bench" else ()), *LIMITS[placed[0]][-2:]]
