@@ -161,7 +161,7 @@ def _needs_a_shell(text: str) -> bool:
 
 def _write_programs(folder: Path) -> None:
     folder.mkdir()
-    for name, words in (("borrador", "-m tests.docs.small"), ("python", "")):
+    for name, words in (("borrador", "-m tests.docs.small"), ("python", "-m tests.docs.small_python")):
         program = folder / name
         program.write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n', encoding="utf-8")
         program.chmod(0o755)
