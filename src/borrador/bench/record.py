@@ -194,4 +194,4 @@ def _require_version(content: str | bytes, source: str) -> None:
 
 def _sentence(error: BaseException) -> str:
     text = str(error).rstrip(".") or type(error).__name__
-    return text[:1].lower() + text[1:]
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]

@@ -9,17 +9,15 @@ from rich.table import Table
 from borrador.bench.record import Settings
 from borrador.bench.runs import DrafterFigures
 from borrador.bench.summary import Ratio, Summary, TaskSummary, TimeSplit
-from borrador.cli.output import make_table
+from borrador.cli.output import counted, make_table
 
 _POSITIONS = 8
 
 
 def tabulate(summary: Summary) -> Table:
     """A row per task and one for all; speeds in tokens per second of decoding."""
-    table = make_table(
-        left=("task",),
-        right=("prompts", "plain tok/s", "spec tok/s", "speed-up", "median, 95 %", "end to end", "tok/pass"),
-    )
+    table = make_table(left=("task",), right=("prompts", "plain", "spec", "speed-up", "median, 95 %", "end to end"))
+    table.collapse_padding = True  # fits 80 columns
     for task, each in summary.per_task.items():
         table.add_row(task, *_cells(each))
     table.add_section()
@@ -39,10 +37,12 @@ def describe(summary: Summary, settings: Settings) -> Iterator[str]:
     """What the table does not hold, in sentences."""
     total = summary.total
     acceptance = "-" if total.acceptance is None else f"{total.acceptance:.0%}"
+    yield "plain and spec are tokens per second of decoding; the median is over prompts, with its 95 % interval"
     yield f"{total.tokens_per_pass:.2f} tokens per pass, acceptance {acceptance}"
     for figures in summary.drafters:
         yield _describe_drafter(figures)
-    yield f"time of decoding: {_describe_time(summary.spec_time)}; plain: {_describe_time(summary.plain_time)}"
+    yield f"time of decoding: {_describe_time(summary.spec_time)}"
+    yield f"time of plain decoding: {_describe_time(summary.plain_time)}"
     if summary.worst is not None:
         yield f"worst prompt: {summary.worst.prompt} ({summary.worst.task}), {summary.worst.speedup:.2f}x"
     yield f"prefill {summary.prefill_tok_s:.0f} tok/s, {_describe_equality(summary)}"
@@ -52,7 +52,7 @@ def describe(summary: Summary, settings: Settings) -> Iterator[str]:
 def _cells(task: TaskSummary) -> tuple[str, ...]:
     decode, end_to_end = task.decode, task.end_to_end
     if not decode.plain_tok_s or not decode.spec_tok_s:
-        return (str(task.prompts), *"-----", f"{task.tokens_per_pass:.2f}")
+        return (str(task.prompts), *"-----")
     return (
         str(task.prompts),
         f"{decode.plain_tok_s:.1f}",
@@ -60,7 +60,6 @@ def _cells(task: TaskSummary) -> tuple[str, ...]:
         f"{decode.speedup:.2f}x",
         show_ratio(decode.paired),
         f"{end_to_end.speedup:.2f}x",
-        f"{task.tokens_per_pass:.2f}",
     )
 
 
@@ -68,7 +67,8 @@ def _describe_drafter(figures: DrafterFigures) -> str:
     positions = range(min(len(figures.tested), _POSITIONS))
     shares = " ".join(f"{figures.acceptance(position):.0%}" for position in positions)
     more = " ..." if len(figures.tested) > _POSITIONS else ""
-    return f"{figures.drafter}: {figures.rounds} drafts, accepted by position {shares}{more}"
+    drafts = counted(figures.rounds, "draft")
+    return f"{figures.drafter}: {drafts}, accepted by position {shares}{more}"
 
 
 def _describe_time(split: TimeSplit) -> str:
@@ -96,5 +96,5 @@ def _describe_setup(settings: Settings) -> Iterator[str]:
     if settings.start == "cold":
         yield "cold start: drafters had learnt nothing before each prompt"
     if settings.start == "warm":
-        count = len(settings.warm_up_prompts)
-        yield f"warm start: drafters had learnt from {count} other prompts, which are not measured, and nothing else"
+        others = counted(len(settings.warm_up_prompts), "other prompt")
+        yield f"warm start: drafters had learnt from {others}, not measured here, and from nothing else"

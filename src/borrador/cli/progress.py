@@ -57,6 +57,8 @@ class FetchProgress:
 class StepProgress:
     """A bar over steps that take long, on a terminal; elsewhere nothing. Use it as a context manager.
 
+    It is drawn between steps only: nothing runs beside what is measured.
+
     Args:
         console: on standard error.
         total: how many steps there are.
@@ -65,7 +67,8 @@ class StepProgress:
 
     def __init__(self, console: Console, total: int, *, quiet: bool) -> None:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        self._progress = Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal)
+        hidden = quiet or not console.is_terminal
+        self._progress = Progress(*columns, console=console, auto_refresh=False, transient=True, disable=hidden)
         self._task = self._progress.add_task("", total=total)
 
     def __enter__(self) -> StepProgress:
@@ -79,8 +82,8 @@ class StepProgress:
 
     def say(self, label: str) -> None:
         """What is being done, between steps."""
-        self._progress.update(self._task, description=label)
+        self._progress.update(self._task, description=label, refresh=True)
 
     def step(self, label: str) -> None:
         """One more step is done."""
-        self._progress.update(self._task, description=label, advance=1)
+        self._progress.update(self._task, description=label, advance=1, refresh=True)
