@@ -12,7 +12,9 @@ from borrador.errors import BorradorError, UsageError
 def test_file_is_replaced_whole_and_nothing_else_is_left(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     write_whole(path, "old")
-    write_whole(path, "né")
+    with path.open() as reader:
+        write_whole(path, "né")
+        assert reader.read() == "old", "whoever reads it meets one of the two"
     assert path.read_text("utf-8") == "né"
     assert [each.name for each in tmp_path.iterdir()] == ["a.json"]
     assert path.stat().st_mode & 0o400

@@ -255,6 +255,11 @@ def test_bad_option_is_a_usage_error(borrador: Borrador, scripted: ScriptedLLM, 
     assert [line.split(":")[0] for line in result.err.splitlines()] == ["error", "hint"]
 
 
+def test_history_that_may_know_the_answers_is_told(borrador: Borrador, scripted: ScriptedLLM, prompts: str) -> None:
+    result = borrador("bench", "--prompts", prompts, "--history", "mine")
+    assert "history mine may hold answers to these very prompts" in result.err
+
+
 def test_warm_start_needs_two_prompts(borrador: Borrador, scripted: ScriptedLLM, tmp_path: Path) -> None:
     path = tmp_path / "one.txt"
     path.write_text("Why?")

@@ -13,7 +13,7 @@ from borrador.cli import options as opt
 from borrador.cli import url_options as url_opt
 from borrador.cli.bench_compare import compare
 from borrador.cli.bench_report import report as write_report
-from borrador.cli.output import standard_output
+from borrador.cli.output import error_console, print_wrapped, standard_output
 from borrador.cli.run import follow_plan, open_llm
 from borrador.errors import UsageError
 from borrador.types import SamplingParams
@@ -105,6 +105,9 @@ def measure(
     standard_output()
     if draft is None:
         config = follow_plan(model, config, quiet=quiet)
+    if history is not None and not quiet:
+        note = f"note: the history {history} may hold answers to these very prompts, and drafts come from it"
+        print_wrapped(error_console(), note)
     config = config if start == "carried" else replace(config, profile=False)
     with open_llm(model, config, quiet=quiet) as llm:
         measurement.run(llm, config, chosen)
