@@ -72,7 +72,7 @@ def test_hints_that_turn_out_dear_are_given_up() -> None:
 
 def test_measuring_a_drafters_price_tells_what_its_passes_over_a_few_rows_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     cost = {1: 1.0, 2: 1.3, 3: 1.2, 4: 1.9, 32: 4.0}
-    monkeypatch.setattr("borrador.draft.model._fastest_pass", lambda target, rows, repeats: cost[len(rows.tokens)])
+    monkeypatch.setattr("borrador.draft.model.fastest_pass", lambda target, rows, repeats: cost[len(rows.tokens)])
     drafter = ModelDrafter("small", ScriptedModel(), context_length=60, vocabulary_size=16)
     assert drafter.price() == (1.0, 4.0 / 32)
     assert [drafter.few_rows.seconds(rows) for rows in range(1, 5)] == [1.0, 1.3, 1.2, 1.9]

@@ -14,6 +14,7 @@ from borrador.draft import plugin as plugin_module
 from borrador.draft.plugin import DrafterContext, PluginDrafter, check_draft
 from borrador.draft.protocol import Price, StatelessSession, SuccessorLearner, always
 from borrador.engine.loading import load
+from borrador.engine.requests import Drafting
 from borrador.errors import UsageError
 from borrador.models.scripted import ScriptedModel
 from borrador.sampling.shaping import Shaper
@@ -219,3 +220,27 @@ class EchoSession(StatelessSession):
             if context[place] == context[-1]:
                 return Draft(tokens=tuple(context[place + 1 : place + 1 + budget]), drafter="echo")
         return Draft(drafter="echo")
+
+
+class SeparatingPlugin(Plugin):
+    """Is told whose requests it drafts for."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda _context, _budget: Draft(tokens=(1,)))
+        self.namespaces: list[str] = []
+
+    def open_in(self, namespace: str, shaper: Shaper) -> Session:
+        self.namespaces.append(namespace)
+        return self.open(shaper)
+
+
+def test_a_plugin_that_separates_namespaces_is_told_them() -> None:
+    plugin = SeparatingPlugin()
+    llm = scripted_llm(ScriptedModel(VOCABULARY), PluginDrafter("one", lambda _: plugin, CONTEXT))
+    with llm.serve(2) as batch:
+        for key, namespace in enumerate(["red", "", "blue"]):
+            batch.add(key, llm.prepare("abc", SamplingParams(max_tokens=3), Drafting()), namespace=namespace)
+        while batch.is_busy:
+            batch.step()
+    assert sorted(plugin.namespaces) == ["", "blue", "red"]
+    assert len(plugin.sessions) == 3

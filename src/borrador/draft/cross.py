@@ -51,6 +51,12 @@ class CrossDrafter:
     def forget_texts(self) -> None:
         self.drafter.forget_texts()
 
+    def limit_cache(self, limit_bytes: int | None) -> None:
+        self.drafter.limit_cache(limit_bytes)
+
+    def cache_bytes(self, tokens: int) -> int:
+        return self.drafter.cache_bytes(math.ceil(_ASSUMED_RATIO * tokens))
+
     def close(self) -> None:
         self.drafter.close()
 

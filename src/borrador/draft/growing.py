@@ -9,10 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from borrador.draft.protocol import CERTAIN, GoOn
+from borrador.models.target import BestTokens
 from borrador.sampling.shaping import History
 from borrador.types import Draft, Float32Array
 
 Ends = Callable[[History], bool]
+
+_LEAST_ALTERNATIVE = 0.05
 
 
 class Alternative(NamedTuple):
@@ -110,3 +113,12 @@ class GrowingDraft:
 def room_for_laws(known: Float32Array, count: int, vocabulary_size: int) -> Float32Array:
     """Room for so many laws: what is known already where it is large enough."""
     return known if len(known) >= count else np.empty((count, vocabulary_size), np.float32)
+
+
+def second_of(best: BestTokens, row: int) -> Alternative | None:
+    """The second likeliest token of a row; None where it is unlikely."""
+    token = int(best.ids[row, 1])
+    if token < 0:
+        return None
+    probability = math.exp(best.logits[row, 1] - best.normalisers[row])
+    return Alternative(token, probability) if probability >= _LEAST_ALTERNATIVE else None

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from borrador.draft.few_rows import FEW_ROWS, FewRows
-from borrador.draft.growing import Alternative, GrowingDraft, room_for_laws
+from borrador.draft.few_rows import FEW_ROWS, FewRows, fastest_pass
+from borrador.draft.growing import Alternative, GrowingDraft, room_for_laws, second_of
 from borrador.draft.protocol import GoOn, Hint, Price, always, believed
 from borrador.draft.shortlist import Shortlist
 from borrador.draft.steps import DraftPass, Steps, alone
-from borrador.errors import UsageError
+from borrador.errors import MemoryLimitError, UsageError
 from borrador.models.passes import Evidence
 from borrador.models.prefix import CachedSequence, common_prefix, prefill
-from borrador.models.target import BestTokens, Model, Rows, Target, Wanted
+from borrador.models.target import BestTokens, Model, Rows, Wanted
 from borrador.sampling.noise import FreshNoise, Noise
 from borrador.sampling.shaping import History, Shaper, first_of, probability_of_first
 from borrador.types import Draft, Float32Array
@@ -24,7 +22,7 @@ from borrador.types import Draft, Float32Array
 _READING_ROWS = 32
 _FOLLOW_HINTS = 0.1
 _TRUSTED_FIRST = 0.5
-_LEAST_ALTERNATIVE = 0.05
+_RESTING_ROUNDS = 64  # after memory has run out
 
 Choose = Callable[[int, GrowingDraft], tuple[int, float, Alternative | None]]
 
@@ -78,11 +76,11 @@ class ModelDrafter:
         sequence = self._take()
         sequence.resume((0,))
         many = min(_READING_ROWS, sequence.target.context_length)
-        token_s = _fastest_pass(sequence.target, Rows.chain((0,)), repeats=6)
-        reading_s = _fastest_pass(sequence.target, Rows.chain((0,) * many, logits_from=many), repeats=2)
+        token_s = fastest_pass(sequence.target, Rows.chain((0,)), repeats=6)
+        reading_s = fastest_pass(sequence.target, Rows.chain((0,) * many, logits_from=many), repeats=2)
         self.few_rows.observe(1, token_s)
         for rows in range(2, min(FEW_ROWS, sequence.target.context_length) + 1):
-            self.few_rows.observe(rows, _fastest_pass(sequence.target, Rows.chain((0,) * rows), repeats=3))
+            self.few_rows.observe(rows, fastest_pass(sequence.target, Rows.chain((0,) * rows), repeats=3))
         sequence.settle(())
         self.give_back(sequence)
         return Price(token_s, reading_s / many)
@@ -90,6 +88,18 @@ class ModelDrafter:
     def forget_texts(self) -> None:
         for sequence in self._idle:
             sequence.clear()
+
+    def limit_cache(self, limit_bytes: int | None) -> None:
+        self.model.limit_cache(limit_bytes)
+
+    def cache_bytes(self, tokens: int) -> int:
+        return self.model.cache_bytes(min(tokens, self.context_length))
+
+    def reclaim(self) -> bool:
+        """Drop what idle sequences hold; whether one held anything."""
+        held = any(sequence.target.length for sequence in self._idle)
+        self.forget_texts()
+        return held
 
     def close(self) -> None:
         self._idle.clear()
@@ -138,6 +148,7 @@ class ModelDraftSession:
         self._trust = _TRUSTED_FIRST  # share of hints whose first token holds
         self._cached = sequence.tokens
         self._agreed = 0
+        self._resting = 0  # rounds until it may draft again
         self._laws = np.empty((0, drafter.vocabulary_size), np.float32)
 
     def use_hints(self, hints: Sequence[Hint]) -> None:
@@ -147,6 +158,17 @@ class ModelDraftSession:
         return alone(self.steps(context, budget, go_on))
 
     def steps(self, context: Sequence[int], budget: int, go_on: GoOn = always) -> Steps[Draft]:
+        """A draft; an empty one, and for a while no other, where the memory for keys and values is used up."""
+        self._resting = max(self._resting - 1, 0)
+        if self._resting:
+            return Draft(drafter=self._drafter.name)
+        try:
+            return (yield from self._draft(context, budget, go_on))
+        except MemoryLimitError:
+            self._make_room()
+            return Draft(drafter=self._drafter.name)
+
+    def _draft(self, context: Sequence[int], budget: int, go_on: GoOn) -> Steps[Draft]:
         budget = min(budget, self._target.context_length - len(context) + 1)
         if budget < 1 or not context or not self._knows(context):
             return Draft(drafter=self._drafter.name)
@@ -173,6 +195,13 @@ class ModelDraftSession:
     def close(self) -> None:
         self._sequence.settle(self._cached)
         self._drafter.give_back(self._sequence)
+
+    def _make_room(self) -> None:
+        """Let others have the memory that this request holds, unless idle sequences hold some."""
+        self._target.rewind(0)
+        self._cached.clear()
+        self._agreed = 0
+        self._resting = 0 if self._drafter.reclaim() else _RESTING_ROUNDS
 
     def _catch_up(self, context: Sequence[int]) -> list[int]:
         """Bring the cache from its last draft towards the end of the context; the tokens that are left to evaluate."""
@@ -248,7 +277,7 @@ class ModelDraftSession:
             return lambda row, _draft: (
                 first_of(evidence, row),
                 believed(probability_of_first(evidence, row)),
-                _second_of(evidence, row) if self._drafter.alternatives else None,
+                second_of(evidence, row) if self._drafter.alternatives else None,
             )
         return lambda row, draft: (*self._choose(evidence[row], draft.history, draft.law_out), None)
 
@@ -265,22 +294,3 @@ class ModelDraftSession:
     def _ends(self, history: History) -> bool:
         """Nothing is worth drafting after these tokens."""
         return history.path[-1] in self._drafter.end_ids or self._shaper.is_complete(history)
-
-
-def _second_of(best: BestTokens, row: int) -> Alternative | None:
-    """The second likeliest token of a row; None where it is unlikely."""
-    token = int(best.ids[row, 1])
-    if token < 0:
-        return None
-    probability = math.exp(best.logits[row, 1] - best.normalisers[row])
-    return Alternative(token, probability) if probability >= _LEAST_ALTERNATIVE else None
-
-
-def _fastest_pass(target: Target, rows: Rows, repeats: int) -> float:
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        target.forward(rows)
-        seconds.append(time.perf_counter() - start)
-        target.rewind(target.length)
-    return min(seconds)

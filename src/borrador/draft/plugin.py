@@ -14,7 +14,16 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from borrador.draft.protocol import Drafter, DraftSession, GoOn, Price, SuccessorLearner, always, believed
+from borrador.draft.protocol import (
+    Drafter,
+    DraftSession,
+    GoOn,
+    Price,
+    SeparatingDrafter,
+    SuccessorLearner,
+    always,
+    believed,
+)
 from borrador.draft.worker import Worker
 from borrador.errors import UsageError
 from borrador.models.target import BestTokens
@@ -88,7 +97,11 @@ class PluginDrafter:
         return cls(entry.name, lambda given: entry.load()(given), context)
 
     def open(self, shaper: Shaper, /) -> DraftSession:
-        session = self.guard(None, self._drafter.open, shaper, within_s=_OPEN_S)
+        return self.open_in("", shaper)
+
+    def open_in(self, namespace: str, shaper: Shaper, /) -> DraftSession:
+        """The plug-in is told the namespace where it has an `open_in` of its own."""
+        session = self.guard(None, self._open, namespace, shaper, within_s=_OPEN_S)
         if isinstance(session, SuccessorLearner):
             return _LearningSession(self, session)
         return PluginSession(self, session)
@@ -118,6 +131,11 @@ class PluginDrafter:
         except Exception as error:  # noqa: BLE001 (a plug-in may raise anything)
             self.park(error)
             return otherwise
+
+    def _open(self, namespace: str, shaper: Shaper) -> DraftSession:
+        if isinstance(self._drafter, SeparatingDrafter):
+            return self._drafter.open_in(namespace, shaper)
+        return self._drafter.open(shaper)
 
     def park(self, error: Exception) -> None:
         """Ask it for nothing more, and say why."""

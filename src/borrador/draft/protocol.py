@@ -170,6 +170,19 @@ class SeparatingDrafter(Drafter, Protocol):
         ...
 
 
+@runtime_checkable
+class CachingDrafter(Drafter, Protocol):
+    """A drafter that keeps keys and values, whose memory has a limit. Where it is used up it drafts nothing."""
+
+    def limit_cache(self, limit_bytes: int | None) -> None:
+        """Let them take no more than so many bytes; None lifts the limit."""
+        ...
+
+    def cache_bytes(self, tokens: int) -> int:
+        """Memory that so many tokens of one request take."""
+        ...
+
+
 def forget_texts(drafters: Iterable[Drafter]) -> None:
     """Let those of these drafters that are `ForgettingDrafter`s read all of the next request's text."""
     for drafter in drafters:

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
+from borrador.errors import MemoryLimitError
 from borrador.models.passes import Evidence, evaluate_batch
 from borrador.models.target import Model, Rows, Target, Wanted
 
@@ -87,14 +88,14 @@ class WorkClock:
 
 
 def alone(steps: Steps[Result]) -> Result:
-    """Run one request's steps to their end."""
-    passed: Passed | None = None
+    """Run one request's steps to their end. A pass that fails is theirs to handle, else it is raised."""
+    given: Passed | Exception | None = None
     while True:
         try:
-            wanted = _resume(steps, passed)
+            wanted = _resume(steps, given)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
-        passed = _evaluate(wanted.model, [wanted])[0]
+        given = _evaluate_all({0: wanted})[0]
 
 
 def together(works: Sequence[Steps[Result]], clocks: Sequence[WorkClock]) -> list[Result]:
@@ -104,7 +105,8 @@ def together(works: Sequence[Steps[Result]], clocks: Sequence[WorkClock]) -> lis
         works: of each request.
         clocks: of each request; stopped while others are served.
 
-    A pass that fails fails for all that share it. What a request does not handle itself is raised.
+    A pass that fails fails for all that share it, unless it is for want of memory. What a request does not handle
+    itself is raised.
     """
     done: dict[int, Result] = {}
     turns: dict[int, Passed | Exception | None] = dict.fromkeys(range(len(works)))
@@ -145,12 +147,19 @@ def _evaluate_all(wanted: Mapping[int, DraftPass]) -> dict[int, Passed | Excepti
         groups[id(each.model)].append(index)
     found: dict[int, Passed | Exception | None] = {}
     for indices in groups.values():
-        try:
-            passed = _evaluate(wanted[indices[0]].model, [wanted[index] for index in indices])
-            found.update(zip(indices, passed, strict=True))
-        except Exception as error:  # noqa: BLE001 (each request says what it does about it)
-            found.update(dict.fromkeys(indices, error))
+        found.update(zip(indices, _attempt([wanted[index] for index in indices]), strict=True))
     return found
+
+
+def _attempt(wanted: Sequence[DraftPass]) -> Sequence[Passed | Exception]:
+    """What a pass gave, or why it failed; where memory does not suffice for all, as many share one as it does for."""
+    try:
+        return _evaluate(wanted[0].model, wanted)
+    except MemoryLimitError as error:
+        half = len(wanted) // 2
+        return [*_attempt(wanted[:half]), *_attempt(wanted[half:])] if half else [error]
+    except Exception as error:  # noqa: BLE001 (each request says what it does about it)
+        return [error] * len(wanted)
 
 
 def _evaluate(model: Model, wanted: Sequence[DraftPass]) -> list[Passed]:

@@ -11,7 +11,7 @@ from typing import overload
 from borrador.config import DEFAULT_CONTEXT
 from borrador.draft.protocol import Drafter, forget_texts
 from borrador.engine.batch import Batch
-from borrador.engine.cache_room import share_of_free
+from borrador.engine.cache_room import limited_caches
 from borrador.engine.line import Request
 from borrador.engine.planner import Planner
 from borrador.engine.profile import Profile
@@ -246,17 +246,17 @@ class LLM:
 
         Args:
             concurrent: the most answers written at a time.
-            cache_bytes: memory for keys and values; None takes half of what is free, and enough for one answer.
+            cache_bytes: of keys and values of the target, draft models' come on top; None shares half of what is free.
 
         Raises:
             UsageError: the LLM is closed or serves already, or this thread has not finished its last answer.
         """
-        with self._turns.served(), closing(self._batch(concurrent, spare=concurrent, longest_s=LONGEST_S)) as batch:
-            self._model.limit_cache(cache_bytes or share_of_free(self._model, self.context_length))
-            try:
-                yield batch
-            finally:
-                self._model.limit_cache(None)
+        with (
+            self._turns.served(),
+            closing(self._batch(concurrent, spare=concurrent, longest_s=LONGEST_S)) as batch,
+            limited_caches(self._model, self._drafters.values(), cache_bytes, self.context_length),
+        ):
+            yield batch
 
     def forget_texts(self) -> None:
         """Let no cache hold anything of earlier prompts and answers: the next prompt is read as a whole. Raises
