@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.server.rig import serve
 from tests.server.sse import stream, text_of
+from tests.server.test_toolbox import deltas_of
 
 import borrador
 from borrador.types import SamplingParams
@@ -52,3 +53,8 @@ def test_a_tool_is_called_as_its_schema_says(model_path: Callable[[str], Path]) 
             call = told["message"]["tool_calls"][0]["function"]
             assert call["name"] == "get_weather"
             assert json.loads(call["arguments"])["city"] == "Rome"
+            begun, *rest = deltas_of(stream(running, PATH, **body, max_tokens=80))
+            assert begun["function"] == {"name": "get_weather", "arguments": ""}
+            assert len(rest) > 1
+            arguments = "".join(part["function"]["arguments"] for part in rest)
+            assert json.loads(arguments) == json.loads(call["arguments"])

@@ -51,6 +51,11 @@ def ask(rig: Rig, **body: Any) -> dict[str, Any]:
     return choice
 
 
+def deltas_of(chunks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    choices = [choice for chunk in chunks for choice in chunk["choices"] if "tool_calls" in choice["delta"]]
+    return [part for choice in choices for part in choice["delta"]["tool_calls"]]
+
+
 def test_a_call_is_told_apart_from_the_text(rig: Rig) -> None:
     choice = ask(rig)
     assert choice["finish_reason"] == "tool_calls"
@@ -61,13 +66,15 @@ def test_a_call_is_told_apart_from_the_text(rig: Rig) -> None:
     assert call["function"] == {"name": "add", "arguments": '{"a": 1}'}
 
 
-def test_a_stream_tells_a_call_as_a_delta(rig: Rig) -> None:
+def test_a_stream_tells_a_call_while_it_is_written(rig: Rig) -> None:
     chunks = stream(rig, PATH, messages=HELLO, tools=[ADD])
     assert text_of(chunks) == "I add."
-    deltas = [choice["delta"] for chunk in chunks for choice in chunk["choices"] if "tool_calls" in choice["delta"]]
-    (delta,) = deltas
-    assert delta["tool_calls"][0]["index"] == 0
-    assert delta["tool_calls"][0]["function"] == {"name": "add", "arguments": '{"a": 1}'}
+    begun, *rest = deltas_of(chunks)
+    assert begun["id"].startswith("call_")
+    assert (begun["index"], begun["type"], begun["function"]) == (0, "function", {"name": "add", "arguments": ""})
+    assert len(rest) > 1
+    assert all(set(part) == {"index", "function"} and part["index"] == 0 for part in rest)
+    assert "".join(part["function"]["arguments"] for part in rest) == '{"a": 1}'
     assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
 
 
@@ -144,3 +151,26 @@ def test_a_model_that_knows_no_tools_refuses_them(template: str) -> None:
         response = running.post(PATH, messages=HELLO, tools=[ADD])
         assert (response.status_code, response.json()["error"]["param"]) == (400, "tools")
         assert running.post(PATH, messages=HELLO, tools=[ADD], tool_choice="none", max_tokens=1).status_code == 200
+
+
+FORMS = {
+    "mistral": ("[TOOL_CALLS]", '[{"name": "add", "arguments": {"a": 1}}, {"name": "now", "arguments": {}}]'),
+    "llama": ("""{{ '{"name": "' ~ '"parameters": ' }}""", '{"name": "add", "parameters": {"a": 1}}'),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_models_of_other_families_call_tools_in_their_own_form(form: str) -> None:
+    sign, answer = FORMS[form]
+    llm = writing_llm(answer)
+    source = llm.template.source.replace("<tool_call>;", sign)
+    other = LLM(llm._model, llm.tokenizer, ChatTemplate(source), context_length=4096)
+    with serve(other) as running:
+        for body in ({}, {"tool_choice": "required"}, {"parallel_tool_calls": False}):
+            message = ask(running, max_tokens=200, **body)["message"]
+            assert message["content"] is None
+            assert message["tool_calls"][0]["function"] == {"name": "add", "arguments": '{"a": 1}'}
+            assert len(message["tool_calls"]) == (1 if body or form == "llama" else 2) or body
+        begun, *rest = deltas_of(stream(running, PATH, messages=HELLO, tools=[ADD]))
+        assert begun["function"]["name"] == "add"
+        assert "".join(part["function"]["arguments"] for part in rest if part["index"] == 0) == '{"a": 1}'

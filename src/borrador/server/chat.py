@@ -53,7 +53,13 @@ class ChatForm:
             max_tokens=max_tokens,
             params=params,
             drafting=drafting_of(body),
-            manner=Manner(logprobs=logprobs, traces=traces, tools=toolbox.names),
+            manner=Manner(
+                logprobs=logprobs,
+                traces=traces,
+                tools=toolbox.names,
+                syntax=toolbox.syntax,
+                streams=bool(body.stream),
+            ),
         )
 
     def chunks(self, head: Head, names: TokenNames, *, counts: bool) -> ChatChunks:

@@ -9,6 +9,7 @@ from typing import Any
 from borrador.engine.batch import Progress
 from borrador.server.accounts import Speculation
 from borrador.server.logprobs import Entry, LogprobTrail, TokenNames
+from borrador.server.tool_syntax import HERMES, Syntax
 from borrador.server.tools import Call, CallReader
 from borrador.server.trace import trace_of
 from borrador.text.tokenizer import Tokenizer
@@ -20,7 +21,7 @@ class Piece:
 
     Attributes:
         text: that was written.
-        calls: of tools, whole ones.
+        calls: of tools, or parts of them.
         logprobs: of the text's tokens; None where nobody asked.
         trace: of the text's tokens; None where nobody asked.
         finish_reason: why the answer ended; None while it goes on.
@@ -91,12 +92,16 @@ class Manner:
         logprobs: of how many likely tokens, beside those written; None tells none.
         traces: where tokens came from.
         tools: names of those that may be called; empty where there are none.
+        syntax: how the model writes calls.
+        streams: calls are told while they are written.
         echoes: what answers begin with, for each prompt; none where nothing is repeated.
     """
 
     logprobs: int | None = None
     traces: bool = False
     tools: frozenset[str] = frozenset()
+    syntax: Syntax = HERMES
+    streams: bool = False
     echoes: Sequence[str] = ()
 
     def choices(self, count: int, tokenizer: Tokenizer, names: TokenNames) -> Sequence[Choice]:
@@ -106,7 +111,7 @@ class Manner:
                 names,
                 trail=None if self.logprobs is None else LogprobTrail(tokenizer),
                 traces=self.traces,
-                reader=CallReader(self.tools) if self.tools else None,
+                reader=CallReader(self.tools, self.syntax, streams=self.streams) if self.tools else None,
                 echo=self.echoes[index * len(self.echoes) // count] if self.echoes else "",
             )
             for index in range(count)

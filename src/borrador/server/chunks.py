@@ -6,11 +6,13 @@ import json
 import secrets
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 from borrador import __version__
 from borrador.server.choice import Piece
 from borrador.server.logprobs import TokenNames
+from borrador.server.tools import Call
 
 FINGERPRINT = f"borrador-{__version__}"
 DONE = b"data: [DONE]\n\n"
@@ -76,7 +78,7 @@ class ChatChunks:
 
     def piece(self, index: int, piece: Piece) -> bytes:
         text = self._text(index, piece)
-        return text + b"".join([self._call(index, call.as_json()) for call in piece.calls])
+        return text + b"".join([self._call(index, call) for call in piece.calls])
 
     def last(self, index: int, reason: str, costs: Mapping[str, Any]) -> bytes:
         return self._chunk(index, "{}", reason=json.dumps(reason), more=f",{json.dumps(costs)[1:-1]}")
@@ -91,10 +93,16 @@ class ChatChunks:
         more = "" if piece.trace is None else f',"speculative":{json.dumps(piece.trace)}'
         return self._chunk(index, f'{{"content":{json.dumps(piece.text)}}}', logprobs=logprobs, more=more)
 
-    def _call(self, index: int, call: dict[str, Any]) -> bytes:
+    def _call(self, index: int, call: Call) -> bytes:
+        """A first delta with id and name, and further ones with pieces of the arguments."""
+        if call.is_rest:
+            part = {"index": self._calls[index] - 1, "function": {"arguments": call.arguments}}
+            return self._chunk(index, json.dumps({"tool_calls": [part]}))
         number = self._calls.get(index, 0)
         self._calls[index] = number + 1
-        return self._chunk(index, json.dumps({"tool_calls": [{"index": number, **call}]}))
+        begun = {"index": number, **replace(call, arguments="").as_json()}
+        first = self._chunk(index, json.dumps({"tool_calls": [begun]}))
+        return first + self._call(index, replace(call, is_rest=True)) if call.arguments else first
 
     def _chunk(self, index: int, delta: str, *, logprobs: str = "null", reason: str = "null", more: str = "") -> bytes:
         choice = f'{{"index":{index},"delta":{delta},"logprobs":{logprobs},"finish_reason":{reason}}}'
