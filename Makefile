@@ -3,6 +3,7 @@
 # make docs   the documentation as a site in build/site
 # make cross  equal logits on every instruction set, arm64 in an emulator; CI runs it behind make test
 # make long   checks that take minutes          make sanitize  native tests under ASan and UBSan
+# make dist   sdist, wheel and manual pages in dist/    make dist-check  tries them outside of this tree
 # make bench  plain against speculative decoding, make rows      the cost of a pass by its rows
 PYTHON ?= python3
 VENV := .venv
@@ -14,7 +15,7 @@ PROMPT ?= Correct the spelling and return the whole text: The museeum is opend f
 MODEL ?= smollm2-135m
 DRAFT ?= auto
 
-.PHONY: run install test lint types docs unit cross long sanitize sanitized-build fuzz bench rows clean
+.PHONY: run install test lint types docs unit cross long sanitize sanitized-build fuzz man dist dist-check bench rows clean
 .DEFAULT_GOAL := run
 
 run: install
@@ -85,6 +86,25 @@ sanitized-build: $(VENV)/.dev
 	$(PIP) install --quiet --no-build-isolation --no-deps --upgrade --target build/sanitize/site \
 	  -C build-dir=build/sanitize/build -C cmake.define.BORRADOR_SANITIZE=ON -C install.strip=false .
 
+man: install
+	$(BIN)/python -m release.manual man > /dev/null
+
+$(VENV)/.release: $(VENV)/.tools
+	$(PIP) install --quiet --no-build-isolation -C build-dir=build/venv '.[release]'
+	@touch $@ $(VENV)/.installed
+
+# The wheel reuses what was compiled for the environment.
+dist: $(VENV)/.release man
+	@echo "== sdist and wheel"
+	rm -rf dist build/wheel
+	$(BIN)/python -m build --sdist --no-isolation --outdir dist . > /dev/null
+	$(PIP) wheel --quiet --no-build-isolation --no-deps -C build-dir=build/venv -w build/wheel .
+	@if [ "$$(uname -s)" = Linux ]; then PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m auditwheel repair -w dist build/wheel/*.whl; \
+	else mv build/wheel/*.whl dist; fi
+
+dist-check: dist
+	$(BIN)/python -m release.check dist
+
 bench: install
 	$(BIN)/borrador bench -m $(MODEL) -d $(DRAFT)
 
@@ -92,4 +112,4 @@ rows: install
 	$(BIN)/borrador rows -m $(MODEL)
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist man .mypy_cache .ruff_cache .pytest_cache .hypothesis
