@@ -99,7 +99,8 @@ dist: $(VENV)/.release man
 	rm -rf dist build/wheel
 	$(BIN)/python -m build --sdist --no-isolation --outdir dist . > /dev/null
 	$(PIP) wheel --quiet --no-build-isolation --no-deps -C build-dir=build/venv -w build/wheel .
-	@if [ "$$(uname -s)" = Linux ]; then PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m auditwheel repair -w dist build/wheel/*.whl; \
+	@if [ "$$(uname -s)" = Linux ]; then export PATH="$(abspath $(BIN)):$$PATH"; \
+	  said=$$($(BIN)/python -m auditwheel repair -w dist build/wheel/*.whl 2>&1) || { echo "$$said"; exit 1; }; \
 	else mv build/wheel/*.whl dist; fi
 
 dist-check: dist

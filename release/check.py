@@ -31,6 +31,7 @@ class CheckError(Exception):
 
 def check(dist: Path) -> None:
     """Check the one wheel and the one sdist of a folder. Raises CheckError where something is wrong."""
+    dist = dist.resolve()
     wheel, sdist = _only(dist, "borrador-*.whl"), _only(dist, "borrador-*.tar.gz")
     _say(f"contents of {wheel.name} and {sdist.name}")
     package = package_files(ROOT / "src")
