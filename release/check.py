@@ -45,6 +45,7 @@ def check(dist: Path) -> None:
         _refuse(rebuilt.name, faults_of_wheel(wheel_files(rebuilt), package))
         _say(f"{wheel.name} in an environment of its own")
         _try_program(install(wheel, place), place)
+    _say(f"{wheel.name} and {sdist.name} can be published")
 
 
 def build_from(sdist: Path, place: Path) -> Path:
