@@ -89,3 +89,10 @@ def test_record_that_cannot_be_read_is_a_usage_error(tmp_path: Path) -> None:
     for path in (tmp_path / "none.json", tmp_path, Path("a\0b")):
         with pytest.raises(UsageError, match="cannot be read"):
             Record.read(path)
+
+
+def test_a_record_without_a_score_has_none() -> None:
+    record = make_record()
+    document = json.loads(record.to_json())
+    del document["score"]
+    assert Record.from_json(json.dumps(document)) == record

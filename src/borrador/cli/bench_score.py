@@ -16,7 +16,7 @@ from borrador.cli.output import error_console, make_table
 from borrador.cli.progress import StepProgress
 from borrador.errors import UsageError
 
-_DETAIL_CHARACTERS = 60
+_DETAIL_CHARACTERS = 80
 
 
 def require_problems(prompts: Iterable[BenchPrompt], path: Path) -> None:
@@ -52,8 +52,7 @@ def tabulate_score(found: Score) -> Table:
     """A row per problem."""
     table = make_table(left=("problem", "plain", "speculative"), last="what went wrong")
     for each in found.scored:
-        details = dict.fromkeys(filter(None, (each.plain.detail, each.speculative.detail)))
-        table.add_row(each.id, each.plain.outcome, each.speculative.outcome, "; ".join(map(_shorten, details)))
+        table.add_row(each.id, each.plain.outcome, each.speculative.outcome, _shorten(each.explanation))
     return table
 
 
@@ -64,7 +63,8 @@ def describe_score(found: Score) -> tuple[str, str]:
 
 
 def _attempt(pair: Pair, problem: Problem) -> Attempt:
-    return Attempt(problem=problem, plain=pair.plain.text, speculative=pair.speculative.text)
+    cut = "length" in (pair.plain.finish_reason, pair.speculative.finish_reason)
+    return Attempt(problem=problem, plain=pair.plain.text, speculative=pair.speculative.text, cut=cut)
 
 
 def _shorten(detail: str) -> str:

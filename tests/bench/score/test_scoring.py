@@ -35,7 +35,21 @@ def test_answers_are_scored_by_the_tests() -> None:
         "plain_detail": "no code in the answer",
         "speculative": "passed",
         "speculative_detail": "",
+        "cut": False,
     }
+
+
+def test_an_answer_that_ran_out_of_tokens_is_told_where_it_did_not_pass() -> None:
+    right, wrong = "    return 2 * x", "    return x"
+    attempts = [
+        Attempt(problem=PROBLEM, plain=plain, speculative=speculative, cut=True)
+        for plain, speculative in ((right, right), (wrong, wrong), (right, "No."))
+    ]
+    assert [each.explanation for each in score(attempts)] == [
+        "",
+        "AssertionError; an answer ran out of tokens",
+        "no code in the answer; an answer ran out of tokens",
+    ]
 
 
 def test_equal_answers_get_one_verdict_of_one_run() -> None:

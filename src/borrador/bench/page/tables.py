@@ -64,13 +64,7 @@ def _task_row(name: str, places: Places, *steps: str) -> list[Cell]:
 def tabulate_score(score: Score) -> Table:
     """What became of the code in the answers."""
     rows: list[list[Cell]] = [
-        [
-            each.id,
-            each.plain.outcome,
-            each.speculative.outcome,
-            "; ".join(dict.fromkeys(filter(None, (each.plain.detail, each.speculative.detail)))),
-        ]
-        for each in score.scored
+        [each.id, each.plain.outcome, each.speculative.outcome, each.explanation] for each in score.scored
     ]
     return Table(head=("Problem", "Plain", "Speculative", "What went wrong"), rows=rows)
 

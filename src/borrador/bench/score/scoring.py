@@ -17,11 +17,12 @@ Tester = Callable[[str, str, str], Verdict]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """A problem and its answers, written plainly and with speculation."""
+    """A problem and its answers, written plainly and with speculation; `cut` if either ran out of tokens."""
 
     problem: Problem
     plain: str
     speculative: str
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,13 @@ class Scored:
     id: str
     plain: Verdict
     speculative: Verdict
+    cut: bool = False
+
+    @property
+    def explanation(self) -> str:
+        """What went wrong; empty where both passed."""
+        details = [verdict.detail for verdict in (self.plain, self.speculative) if verdict.detail]
+        return "; ".join(dict.fromkeys([*details, *(["an answer ran out of tokens"] if details and self.cut else [])]))
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -39,6 +47,7 @@ class Scored:
             "plain_detail": self.plain.detail,
             "speculative": self.speculative.outcome,
             "speculative_detail": self.speculative.detail,
+            "cut": self.cut,
         }
 
 
@@ -88,4 +97,4 @@ def score(attempts: Iterable[Attempt], tester: Tester = run_tests) -> Iterator[S
 
     for attempt in attempts:
         plain, speculative = (judge(attempt.problem, answer) for answer in (attempt.plain, attempt.speculative))
-        yield Scored(id=attempt.problem.id, plain=plain, speculative=speculative)
+        yield Scored(id=attempt.problem.id, plain=plain, speculative=speculative, cut=attempt.cut)
