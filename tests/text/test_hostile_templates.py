@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import random
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from borrador.errors import ModelError
+from borrador.errors import ModelError, UsageError
 from borrador.models.gguf import GgufFile
-from borrador.text.chat_template import ChatTemplate
+from borrador.text.chat_template import CHATML, ChatTemplate
 from borrador.text.tokenizer import Tokenizer
 from borrador.types import Message
 
@@ -147,6 +149,27 @@ def test_there_is_no_way_out(source: str) -> None:
 def test_harm_is_refused_within_300_ms_of_one_processor(source: str) -> None:
     """The time is for a machine that does nothing else; the best of three."""
     assert min(refused_within(source) for _ in range(3)) < MOST_CPU_S
+
+
+PARTS = [
+    *("{{ ", " }}", "{% ", " %}", "{#", "#}", "for", "in", "if", "set", "endfor", "endif", "macro", "endmacro"),
+    *("block", "call", "x", "messages", "range(99999)", "namespace(a=1)", "loop", "'a' * 99999", "'9' * 30", ".x"),
+    *("__class__", " | join('x')", " | tojson", " | sort", "[::-1]", " ~ ", " + ", " * ", " ** ", "%", " == ", "-"),
+    *("\x00", "🟥"),
+]
+
+
+@pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=pytest.mark.long)])
+def test_damaged_templates_give_a_text_or_an_error_of_our_own(count: int) -> None:
+    chance = random.Random(count)
+    sources = [source for source in [CHATML, *COSTLY, *ESCAPES] if len(source) < 500]
+    for _ in range(count):
+        source = chance.choice(sources)
+        for _ in range(chance.randint(1, 4)):
+            start = chance.randrange(len(source) + 1)
+            source = source[:start] + chance.choice(PARTS) + source[start + chance.choice([0, 0, 1, 5, 20]) :]
+        with contextlib.suppress(ModelError, UsageError):
+            ChatTemplate(source, time_limit_s=3600.0).render(HELLO)
 
 
 @pytest.mark.real_model
