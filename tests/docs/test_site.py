@@ -79,6 +79,9 @@ def test_pages_fit_the_window_and_ask_no_other_host(
 @pytest.mark.browser
 def test_the_search_finds_an_option_of_the_command_line(browser: Browser, url: str) -> None:
     with visit(browser, f"{url}/index.html") as here:
-        here.page.get_by_role("textbox", name="Search").fill("lenience")
+        box = here.page.get_by_role("textbox", name="Search")
+        box.click()
+        here.page.get_by_text("Type to start searching").wait_for()
+        box.press_sequentially("lenience")
         found = here.page.locator(".md-search-result__link", has_text="Commands").first
         found.wait_for()
