@@ -16,8 +16,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     pages = {
         "commands.md": commands.render(),
         "http.md": http_api.render(),
-        "changelog.md": (_ROOT / "CHANGELOG.md").read_text(encoding="utf-8"),
+        "changelog.md": _from_root("CHANGELOG.md"),
+        "contributing.md": _from_root("CONTRIBUTING.md"),
     }
     for path, content in pages.items():
         files.append(File.generated(config, path, content=content))
     return files
+
+
+def _from_root(name: str) -> str:
+    """A page that stands beside the folder of the others, with its links to them."""
+    return (_ROOT / name).read_text(encoding="utf-8").replace("](docs/", "](")

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-PAGES = (ROOT / "README.md", ROOT / "README.es.md", *sorted((ROOT / "docs").rglob("*.md")))
+_BESIDE = ("README.md", "README.es.md", "CONTRIBUTING.md", "SECURITY.md")
+PAGES = (*(ROOT / name for name in _BESIDE), *sorted((ROOT / "docs").rglob("*.md")))
 SHELLS = ("sh", "console")
 # What else may stand in a fence; a fence of any other kind would hide a command from these tests.
 OTHERS = ("python", "text", "toml", "json")

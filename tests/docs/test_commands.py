@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -57,7 +58,7 @@ def test_a_command_does_what_the_documentation_says(stage: Stage, command: Snipp
 def test_the_examples_in_python_run(stage: Stage, page: str) -> None:
     names: dict[str, Any] = {"__name__": "example"}
     for example in EXAMPLES[page]:
-        source = "\n" * example.line + example.text.replace(small.SERVER, stage.server)
+        source = "\n" * example.line + textwrap.dedent(example.text).replace(small.SERVER, stage.server)
         with contextlib.redirect_stdout(io.StringIO()):
             exec(compile(source, example.page, "exec"), names)
 

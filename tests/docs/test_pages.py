@@ -44,8 +44,8 @@ def test_variables_of_the_environment_are_read_by_the_program() -> None:
             assert name in served or f'"{name}"' in code, f"{page.name} names {name}"
 
 
-@pytest.mark.parametrize("name", READMES)
-def test_files_that_a_readme_links_to_are_there(name: str) -> None:
+@pytest.mark.parametrize("name", [*READMES, "CONTRIBUTING.md", "SECURITY.md"])
+def test_files_that_a_page_outside_the_site_links_to_are_there(name: str) -> None:
     links = re.findall(r"\]\(([^)#]+)[^)]*\)", (ROOT / name).read_text(encoding="utf-8"))
     missing = [link for link in links if not link.startswith("https://") and not (ROOT / link).exists()]
     assert links

@@ -51,7 +51,7 @@ def browser() -> Iterator[Browser]:
 
 def test_every_page_of_the_folder_is_built(site: Path) -> None:
     pages = {path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")}
-    generated = {Path("commands.html"), Path("http.html"), Path("changelog.html")}
+    generated = {Path(f"{name}.html") for name in ("commands", "http", "changelog", "contributing")}
     assert {page for page in pages | generated if not (site / page).is_file()} == set()
 
 
