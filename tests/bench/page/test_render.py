@@ -82,6 +82,47 @@ def test_a_number_that_can_be_worked_out_by_hand_is_there(page: Element, path: s
     assert shown(page, path) == {text}
 
 
+def test_every_column_of_the_tasks_is_what_its_head_says(page: Element) -> None:
+    (table,) = page.all("table", **{"class": "wide tasks"})
+    assert cells(table)[1:] == [
+        ["qa", "2", "10.0", "12.5", "1.25x", "1.30x (1.05x to 1.55x)", "1.19x", "1.67", "50%", "2"],
+        ["code", "1", "10.0", "30.5", "3.05x", "3.05x", "2.16x", "1.67", "50%", "1"],
+        ["all", "3", "10.0", "15.6", "1.56x", "1.55x (1.05x to 3.05x)", "1.40x", "1.67", "50%", "3"],
+    ]
+
+
+def test_the_headline_has_the_speeds_of_both_ways(page: Element) -> None:
+    tiles = [" ".join(tile.text.split()) for tile in page.all("dl", **{"class": "tiles"})[0].all("div")]
+    assert tiles == [
+        "Speed-up in decoding 1.55x median of 3 prompts, 95 % interval 1.05x to 3.05x",
+        "Identical answers 3 of 3 token for token",
+        "Tokens per second 15.6 plain decoding 10.0, so 1.56x over all tokens",
+        "Tokens per pass 1.67 50% of tested draft tokens accepted",
+    ]
+
+
+def test_machine_models_and_settings_are_told(page: Element) -> None:
+    terms = {
+        term.text: " ".join(told.text.split())
+        for table in page.all("dl", **{"class": "terms"})
+        for term, told in zip(table.all("dt"), table.all("dd"), strict=True)
+    }
+    assert {name: terms[name] for name in ("Target", "Processor", "Cores", "Memory bandwidth", "Drafters")} == {
+        "Target": "target.gguf 0 MB",
+        "Processor": "A Processor",
+        "Cores": "2",
+        "Memory bandwidth": "10.0 GB/s",
+        "Drafters": "suffix, draft.gguf",
+    }
+    assert {name: terms[name] for name in ("Draft length", "Longest answer", "Temperature", "Seed", "Repeats")} == {
+        "Draft length": "by measured costs",
+        "Longest answer": "64 tokens",
+        "Temperature": "0",
+        "Seed": "-",
+        "Repeats": "2",
+    }
+
+
 def test_tables_below_charts_have_what_is_drawn(page: Element) -> None:
     assert table_of(page, "Acceptance by position")[1:] == [
         ["suffix", "1", "12", "12", "100%"],
@@ -109,10 +150,10 @@ def test_charts_say_what_they_show(page: Element) -> None:
 
 def test_worst_prompts_come_first(page: Element) -> None:
     (table,) = [table for table in page.all("table") if "Prompt" in cells(table)[0]]
-    assert [row[:3] for row in cells(table)[1:]] == [
-        ["qa-1", "qa", "1.05x"],
-        ["qa-2", "qa", "1.55x"],
-        ["code-1", "code", "3.05x"],
+    assert cells(table)[1:] == [
+        ["qa-1", "qa", "1.05x", "10.0", "10.5", "5"],
+        ["qa-2", "qa", "1.55x", "10.0", "15.5", "5"],
+        ["code-1", "code", "3.05x", "10.0", "30.5", "5"],
     ]
 
 

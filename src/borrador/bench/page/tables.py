@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import statistics
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from borrador.bench.page.numbers import Number, Places, Spread
 from borrador.bench.record import Record
+from borrador.bench.runs import Run
 from borrador.bench.score.scoring import Score
 from borrador.bench.summary import by_prompt, decode_speed, speedup_of
 
@@ -82,11 +84,17 @@ def tabulate_worst(record: Record) -> Table:
             prompt,
             members[0].task,
             Number(speedup, "times"),
-            Number(decode_speed(members[0].plain), "tokens_per_second"),
-            Number(decode_speed(members[0].speculative), "tokens_per_second"),
+            _median_speed(pair.plain for pair in members),
+            _median_speed(pair.speculative for pair in members),
             Number(members[0].speculative.tokens, "count"),
         ]
         for speedup, prompt, members in worst
     ]
     head = ("Prompt", "Task", "Speed-up", "Plain tok/s", "Speculative tok/s", "Tokens")
     return Table(head=head, rows=rows)
+
+
+def _median_speed(runs: Iterable[Run]) -> Number:
+    """Of the repeats of a prompt."""
+    known = [speed for run in runs if (speed := decode_speed(run)) is not None]
+    return Number(statistics.median(known) if known else None, "tokens_per_second")
