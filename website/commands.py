@@ -45,8 +45,8 @@ def _describe_parameters(command: Any, context: Any) -> Iterator[str]:
 
 
 def code_cell(text: str) -> str:
-    """For a cell of a table, as code."""
-    return f"`{text}`".replace("|", "\\|")
+    """For a cell of a table, as code. A bar ends the cell for some readers of Markdown, and others show its escape."""
+    return f"<code>{html.escape(text, quote=False).replace('|', '&#124;')}</code>" if "|" in text else f"`{text}`"
 
 
 def text_cell(text: str) -> str:

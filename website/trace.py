@@ -16,6 +16,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from website.commands import code_cell
+
 import borrador
 from borrador.cli.trace import UNICODE_MARKS, describe_marks, describe_round, drafter_width
 from borrador.draft.registry import expand_specs
@@ -102,9 +104,8 @@ def _table(rounds: Sequence[RoundRecord], run: Mapping[str, Any]) -> Iterator[st
     yield "|---|---|---|---|---|---|"
     for each in rounds:
         text = json.dumps("".join(run["pieces"][str(token)] for token in each.committed), ensure_ascii=False)
-        wrote = f"`{text}`".replace("|", "\\|")
         proposed, accepted = len(each.draft.tokens), len(each.verdict.path)
-        cells = (each.number, each.draft.drafter, proposed, accepted, len(each.committed), wrote)
+        cells = (each.number, each.draft.drafter, proposed, accepted, len(each.committed), code_cell(text))
         yield f"| {' | '.join(map(str, cells))} |"
 
 

@@ -53,7 +53,7 @@ def spans(page: Path) -> Iterator[Snippet]:
     text = page.read_text(encoding="utf-8")
     prose = _FENCE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
     for match in _SPAN.finditer(prose):
-        yield Snippet(_name(page), _line(text, match.start()), "span", match[1].replace("\\|", "|"))
+        yield Snippet(_name(page), _line(text, match.start()), "span", match[1])
 
 
 def commands(page: Path) -> Iterator[Snippet]:

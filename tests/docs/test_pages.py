@@ -34,6 +34,13 @@ def test_options_in_sentences_are_options_of_the_program(page: Path) -> None:
     assert {(place, option) for place, option in named if option not in known} == set()
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_code_in_tables_has_no_escaped_bars_which_the_site_would_show(page: Path) -> None:
+    assert [
+        line for line in page.read_text(encoding="utf-8").splitlines() if re.search(r"`[^`|]*\\\|[^`]*`", line)
+    ] == []
+
+
 def test_variables_of_the_environment_are_read_by_the_program() -> None:
     served = {parameter.envvar for parameter in typer.main.get_command(app).commands["serve"].params}  # type: ignore[attr-defined]
     code = "\n".join(

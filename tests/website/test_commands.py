@@ -17,7 +17,7 @@ def test_every_command_has_a_section_with_its_usage_and_options() -> None:
 
 def test_cells_are_shown_as_they_are_written() -> None:
     assert commands.text_cell("a <b> | c\n  [d] *e*") == "a &lt;b&gt; \\| c \\[d] \\*e\\*"
-    assert commands.code_cell("--draft-shortlist N|auto") == "`--draft-shortlist N\\|auto`"
+    assert commands.code_cell("--draft-shortlist N|auto") == "<code>--draft-shortlist N&#124;auto</code>"
 
 
 def test_tables_have_as_many_cells_in_every_row() -> None:

@@ -35,7 +35,7 @@ def test_a_round_is_shown_with_its_proposal_and_what_it_wrote(run: dict[str, Any
     ]
     shown = trace.render(run)
     assert '✓ "a" ✗ "b" → " c|"  [draft 1.0 ms, pass 20.0 ms]' in shown
-    assert '| 1 | suffix | 2 | 1 | 2 | `"a c\\|"` |' in shown
+    assert '| 1 | suffix | 2 | 1 | 2 | <code>"a c&#124;"</code> |' in shown
     assert "2 tokens were written in 1 passes: 2.00 tokens per pass. 2 draft tokens were tested and 1" in shown
 
 
