@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -189,6 +191,19 @@ def _command_lines() -> str:
         except OSError:
             continue
     return "\n".join(lines)
+
+
+def test_it_ends_by_itself_where_nobody_ends_it(isolation: str) -> None:
+    job = {
+        "program": "import time\nwhile True:\n    time.sleep(600)\n",
+        "test": TEST,
+        "entry_point": "double",
+        "secret": "s",
+        "limits": {"RLIMIT_CPU": 1},
+    }
+    command = [*sandbox._wrapper(), *sandbox._PYTHON, str(sandbox._INSIDE)]
+    ended = subprocess.run(command, input=json.dumps(job).encode(), capture_output=True, timeout=300, check=False)
+    assert (ended.returncode, ended.stdout) == (1, b"")
 
 
 def test_its_folder_is_gone_afterwards(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import signal
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -57,6 +58,7 @@ def main() -> NoReturn:
     secret = job["secret"].encode()
     judge = _prepare(job["program"], job["test"], job["entry_point"])
     write, leave = os.write, os._exit
+    _end_after(job["limits"]["RLIMIT_CPU"] + 1, leave)
     del sys.modules["__main__"]
     _forbid(tuple(path + os.sep for path in sys.path))
     outcome, detail = judge()
@@ -76,6 +78,12 @@ def _limit(limits: dict[str, int]) -> None:
         _, most = resource.getrlimit(number)
         value = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
         resource.setrlimit(number, (value, value))
+
+
+def _end_after(seconds: int, leave: Callable[[int], NoReturn]) -> None:
+    """End by the clock too, even if the parent is gone. The first process of a namespace has to handle the signal."""
+    signal.signal(signal.SIGALRM, lambda *_: leave(1))
+    signal.alarm(seconds)
 
 
 def _prepare(program: str, test: str, entry_point: str) -> Callable[[], _Said]:
