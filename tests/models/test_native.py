@@ -298,16 +298,20 @@ def test_a_closed_model_says_so(model: NativeModel) -> None:
 
 @pytest.mark.real_model
 @pytest.mark.parametrize(
-    ("name", "divergence"), [("smollm2-135m", 0.005), ("qwen2.5-coder-0.5b", 0.0025), ("qwen2.5-coder-1.5b", 0.005)]
+    ("name", "count", "divergence"),
+    # The reference takes a minute for 512 tokens of the largest.
+    [("smollm2-135m", 512, 0.005), ("qwen2.5-coder-0.5b", 256, 0.0025), ("qwen2.5-coder-1.5b", 256, 0.005)],
 )
-def test_real_models_stay_close_to_float32(name: str, divergence: float, model_path: Callable[[str], Path]) -> None:
+def test_real_models_stay_close_to_float32(
+    name: str, count: int, divergence: float, model_path: Callable[[str], Path]
+) -> None:
     from borrador.text.tokenizer import Tokenizer
 
     path = model_path(name)
     loaded = NativeModel.load(path)
     text = (Path(__file__).parents[2] / "LICENSE").read_text(encoding="utf-8")
-    tokens = Tokenizer.from_metadata(loaded.metadata).encode(text, specials=False)[:512]
-    found = loaded.open(512).forward(Rows.chain(tokens))
+    tokens = Tokenizer.from_metadata(loaded.metadata).encode(text, specials=False)[:count]
+    found = loaded.open(count).forward(Rows.chain(tokens))
     expected = reference_logits(path, tokens)
     assert kl_divergence(expected, found).mean() < divergence
     assert (expected.argmax(-1) == found.argmax(-1)).mean() > 0.955
