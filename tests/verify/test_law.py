@@ -16,14 +16,21 @@ from borrador.verify.answers import AnswerStep, greedy_cases
 from borrador.verify.law import CERTAIN, CONTROLS, DRAWN, LEVEL, LawStep
 from borrador.verify.rig import Rig
 
+FEW = 100  # draws, where it does not matter what they are
 
-def run(rig: Rig, *, places: int = 1, break_residual: bool = False) -> LawStep:
-    extent = replace(EXTENT, places=places)
+
+def run(rig: Rig, *, places: int = 1, draws: int = EXTENT.draws, break_residual: bool = False) -> LawStep:
+    extent = replace(EXTENT, places=places, draws=draws)
     greedy = AnswerStep("greedy answers", greedy_cases(PROMPTS, extent), extent)
     greedy.run(rig)
     step = LawStep("sampling law", greedy, extent, break_residual=break_residual)
     step.run(rig)
     return step
+
+
+@pytest.fixture(scope="module")
+def broken() -> LawStep:
+    return run(make_rig(), break_residual=True)
 
 
 def test_what_ships_follows_the_law_and_the_control_does_not() -> None:
@@ -38,14 +45,14 @@ def test_what_ships_follows_the_law_and_the_control_does_not() -> None:
 
 
 def test_the_step_is_taken_once() -> None:
-    step = run(make_rig())
+    step = run(make_rig(), draws=FEW)
     before = step.report()
     step.run(make_rig(threads=2))
     assert step.report() == before
 
 
-def test_a_residual_that_is_broken_on_purpose_is_found() -> None:
-    report = run(make_rig(), break_residual=True).report()
+def test_a_residual_that_is_broken_on_purpose_is_found(broken: LawStep) -> None:
+    report = broken.report()
     assert report.finding is not None
     assert "with a wrong residual" in report.finding.describe()
     assert report.finding.as_json()["p_value"] < LEVEL
@@ -77,9 +84,8 @@ def test_noise_that_is_not_fair_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
     assert run(make_rig()).report().finding is not None
 
 
-def test_a_finding_says_what_was_drawn_and_how_often_it_should_have_been() -> None:
-    step = run(make_rig(), break_residual=True)
-    finding = step.report().finding
+def test_a_finding_says_what_was_drawn_and_how_often_it_should_have_been(broken: LawStep) -> None:
+    finding = broken.report().finding
     assert finding is not None
     found = finding.as_json()
     assert found["draws"] == EXTENT.draws
@@ -89,18 +95,18 @@ def test_a_finding_says_what_was_drawn_and_how_often_it_should_have_been() -> No
 
 
 def test_where_nothing_is_left_to_chance_the_step_cannot_tell() -> None:
-    report = run(make_rig(scripted_answer(PROMPTS[0].text, "abcdefghijkl" * 8), drafters=())).report()
+    report = run(make_rig(scripted_answer(PROMPTS[0].text, "abcdefghijkl" * 8), drafters=()), draws=FEW).report()
     assert report.finding is None
     assert not report.conclusive
     assert not report.passed
 
 
 def test_what_stands_for_what_is_said() -> None:
-    remarks = run(make_rig(drafters=[LookupDrafter()])).report().remarks
+    remarks = run(make_rig(drafters=[LookupDrafter()]), draws=FEW).report().remarks
     assert remarks == (
         "sampling law: no draft model to draw from; the model's own logits, disturbed, stand in for one's",
         "sampling law: lookup draws nothing; rejection of certain chains and trees stands for it",
     )
-    remarks = run(make_rig(drafters=[LookupDrafter(), RecycleDrafter()])).report().remarks
+    remarks = run(make_rig(drafters=[LookupDrafter(), RecycleDrafter()]), draws=FEW).report().remarks
     stand_in = "rejection of certain chains and trees stands for them"
     assert remarks[1] == f"sampling law: lookup, recycle draw nothing; {stand_in}"
