@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import bootstrap
 
-from borrador.bench.statistics import Interval, median_interval
+from borrador.bench.statistics import Interval, interval_of, median_interval
 
 
 def test_equal_values_have_an_interval_without_width() -> None:
@@ -42,3 +42,10 @@ def test_many_values_are_drawn_in_parts() -> None:
     found = median_interval(values, resamples=100)
     assert found is not None
     assert found.high - found.low < 0.01
+
+
+def test_interval_of_a_ratio_draws_both_its_parts_together() -> None:
+    parts = np.array([[2.0, 1.0], [20.0, 10.0], [6.0, 3.0], [0.2, 0.1]])
+    found = interval_of(parts, lambda drawn: drawn.sum(axis=1)[:, 0] / drawn.sum(axis=1)[:, 1])
+    assert found is not None
+    assert list(found) == pytest.approx([2.0, 2.0])

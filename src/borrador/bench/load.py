@@ -92,18 +92,46 @@ class Outcome:
 
 
 @dataclass(slots=True)
+class Block:
+    """Questions that were asked in one way without a break.
+
+    Attributes:
+        outcomes: of the questions, in the order in which they ended.
+        seconds: that it took.
+    """
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """In all answers that came whole."""
+        return sum(outcome.answer.tokens for outcome in self.outcomes if outcome.answer is not None)
+
+
+@dataclass(slots=True)
 class Series:
     """All questions of a level that were asked in one way.
 
     Attributes:
         speculate: with drafts or without; None leaves that to the server.
-        outcomes: of the questions.
-        seconds: that all blocks took together.
+        blocks: of questions; where there are two ways, the same ones in both.
     """
 
     speculate: bool | None
-    outcomes: list[Outcome] = field(default_factory=list)
-    seconds: float = 0.0
+    blocks: list[Block] = field(default_factory=list)
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        return [outcome for block in self.blocks for outcome in block.outcomes]
+
+    @property
+    def seconds(self) -> float:
+        return sum(block.seconds for block in self.blocks)
+
+    @property
+    def tokens(self) -> int:
+        return sum(block.tokens for block in self.blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,19 +206,20 @@ async def run_levels(ask: Ask, plan: LoadPlan, prompts: Sequence[BenchPrompt], *
         yield level
 
 
-async def _ask_block(ask: Ask, series: Series, block: Sequence[Question], clients: int) -> None:
+async def _ask_block(ask: Ask, series: Series, questions: Sequence[Question], clients: int) -> None:
     loop = asyncio.get_running_loop()
     start = loop.time()
-    pending = iter(block)
-    await asyncio.gather(*(_be_a_client(ask, series, pending) for _ in range(clients)))
-    series.seconds += loop.time() - start
+    pending, asked = iter(questions), Block()
+    await asyncio.gather(*(_be_a_client(ask, series.speculate, pending, asked.outcomes) for _ in range(clients)))
+    asked.seconds = loop.time() - start
+    series.blocks.append(asked)
 
 
-async def _be_a_client(ask: Ask, series: Series, pending: Iterator[Question]) -> None:
+async def _be_a_client(ask: Ask, speculate: bool | None, pending: Iterator[Question], outcomes: list[Outcome]) -> None:
     """Ask one question after another, and wait where a busy server asks for it."""
     for question in pending:
-        outcome = await _ask_one(ask, question, series.speculate)
-        series.outcomes.append(outcome)
+        outcome = await _ask_one(ask, question, speculate)
+        outcomes.append(outcome)
         if isinstance(outcome.error, RefusedError) and outcome.rejected:
             await asyncio.sleep(min(outcome.error.pause_s, _LONGEST_PAUSE_S))
 

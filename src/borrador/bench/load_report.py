@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 
 from borrador.bench.client import Answer
-from borrador.bench.load import Level, Outcome, Series
+from borrador.bench.load import Block, Level, Outcome, Series
+from borrador.bench.statistics import Interval, interval_of
+from borrador.types import Float64Array
 
 PERCENTS = (50, 95, 99)
 _EXCERPT = 24
+_FEWEST_BLOCKS = 4  # that tell anything of their spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +66,13 @@ class SeriesReport:
     def of(cls, series: Series) -> SeriesReport:
         answers = [outcome.answer for outcome in series.outcomes if outcome.answer is not None]
         rejected = sum(outcome.rejected for outcome in series.outcomes)
-        tokens = sum(answer.tokens for answer in answers)
         return cls(
             speculate=series.speculate,
             ok=len(answers),
             rejected=rejected,
             failed=len(series.outcomes) - len(answers) - rejected,
-            tokens=tokens,
-            tokens_per_second=tokens / series.seconds if series.seconds else 0.0,
+            tokens=series.tokens,
+            tokens_per_second=series.tokens / series.seconds if series.seconds else 0.0,
             first_token=Percentiles.of(answer.first_token_s for answer in answers),
             per_token=Percentiles.of(answer.token_s for answer in answers),
             whole=Percentiles.of(answer.end_s for answer in answers),
@@ -97,6 +99,8 @@ class LevelReport:
         clients: at a time.
         series: with drafts, then without; or the only one.
         ratio: throughput with drafts over that without; None where that is not known.
+        interval: that holds the ratio with 95 % confidence, by the pairs of blocks; None where there are fewer than 4,
+            or a block had no answer.
         compared: questions with an answer in both ways.
         identical: of them, those with the same text.
         difference: a sentence about the first that has not; None where all have.
@@ -105,6 +109,7 @@ class LevelReport:
     clients: int
     series: tuple[SeriesReport, ...]
     ratio: float | None = None
+    interval: Interval | None = None
     compared: int = 0
     identical: int = 0
     difference: str | None = None
@@ -122,6 +127,7 @@ class LevelReport:
             clients=level.clients,
             series=series,
             ratio=speeds[0] / speeds[1] if all(speeds) else None,
+            interval=_interval(*level.series),
             compared=len(pairs),
             identical=len(pairs) - len(different),
             difference=_describe_difference(level.clients, *different[0]) if different else None,
@@ -132,7 +138,9 @@ class LevelReport:
         if len(self.series) == 1:
             return level
         ratio = None if self.ratio is None else round(self.ratio, 4)
-        return {**level, "ratio": ratio, "compared": self.compared, "identical": self.identical}
+        interval = None if self.interval is None else [round(bound, 4) for bound in self.interval]
+        compared = {"compared": self.compared, "identical": self.identical}
+        return {**level, "ratio": ratio, "interval": interval, **compared}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +187,23 @@ class LoadReport:
 
 def _failed(outcome: Outcome) -> bool:
     return outcome.error is not None and not outcome.rejected
+
+
+def _interval(drafted: Series, plain: Series) -> Interval | None:
+    """Pairs of blocks are drawn, not questions: those that are answered at the same time depend on each other."""
+    pairs = [(*_counts(left), *_counts(right)) for left, right in zip(drafted.blocks, plain.blocks, strict=True)]
+    if len(pairs) < _FEWEST_BLOCKS or not all(map(all, pairs)):
+        return None
+    return interval_of(np.array(pairs, np.float64), _ratio_of_sums)
+
+
+def _counts(block: Block) -> tuple[int, float]:
+    return block.tokens, block.seconds
+
+
+def _ratio_of_sums(drawn: Float64Array) -> Float64Array:
+    tokens, seconds, plain_tokens, plain_s = np.moveaxis(drawn.sum(axis=1), -1, 0)
+    return np.asarray(tokens / seconds * plain_s / plain_tokens)
 
 
 def _pairs(drafted: Series, plain: Series) -> list[tuple[Answer, Answer, Outcome]]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+
+from borrador.types import Float64Array
+
+Statistic = Callable[[Float64Array], Float64Array]
 
 _RESAMPLES = 10_000
 _LEVEL = 0.95
@@ -21,23 +25,34 @@ class Interval(NamedTuple):
 
 
 def median_interval(values: Sequence[float], resamples: int = _RESAMPLES) -> Interval | None:
-    """Of the median, by the percentile bootstrap: values are drawn with replacement, always by the same seed.
-
-    Source: Efron, "Bootstrap Methods: Another Look at the Jackknife" (Annals of Statistics 7, 1979).
+    """Of the median, as `interval_of`.
 
     Args:
         values: independent of each other.
         resamples: how often they are drawn.
+    """
+    return interval_of(np.asarray(values, np.float64), lambda drawn: np.median(drawn, axis=1), resamples)
+
+
+def interval_of(measured: Float64Array, statistic: Statistic, resamples: int = _RESAMPLES) -> Interval | None:
+    """Of any statistic, by the percentile bootstrap: rows are drawn with replacement, always by the same seed.
+
+    Source: Efron, "Bootstrap Methods: Another Look at the Jackknife" (Annals of Statistics 7, 1979).
+
+    Args:
+        measured: rows that are independent of each other, each a number or several that belong together.
+        statistic: from (samples, rows, ...) to (samples,): the value of each sample of as many rows.
+        resamples: how often rows are drawn.
 
     Returns:
-        None for fewer than two values, which say nothing of their spread.
+        None for fewer than two rows, which say nothing of their spread.
     """
-    if len(values) < 2:
+    if len(measured) < 2:
         return None
-    random, known = np.random.default_rng(_SEED), np.asarray(values, np.float64)
-    at_once = max(_AT_ONCE // len(known), 1)
+    random = np.random.default_rng(_SEED)
+    at_once = max(_AT_ONCE // measured.size, 1)
     sizes = [min(at_once, resamples - start) for start in range(0, resamples, at_once)]
-    drawn = (known[random.integers(len(known), size=(size, len(known)))] for size in sizes)
-    medians = np.concatenate([np.median(sample, axis=1) for sample in drawn])
-    low, high = np.quantile(medians, ((1 - _LEVEL) / 2, (1 + _LEVEL) / 2))
+    drawn = (measured[random.integers(len(measured), size=(size, len(measured)))] for size in sizes)
+    values = np.concatenate([statistic(sample) for sample in drawn])
+    low, high = np.quantile(values, ((1 - _LEVEL) / 2, (1 + _LEVEL) / 2))
     return Interval(float(low), float(high))

@@ -8,6 +8,7 @@ from rich.table import Table
 
 from borrador.bench.record import Settings
 from borrador.bench.runs import DrafterFigures
+from borrador.bench.statistics import Interval
 from borrador.bench.summary import Ratio, Summary, TaskSummary, TimeSplit
 from borrador.cli.output import counted, make_table
 
@@ -29,8 +30,11 @@ def show_ratio(ratio: Ratio | None) -> str:
     """A median and its interval; `-` for what is not known."""
     if ratio is None:
         return "-"
-    bounds = "-" if ratio.interval is None else "-".join(f"{bound:.2f}" for bound in ratio.interval)
-    return f"{ratio.median:.2f}x {bounds}"
+    return f"{ratio.median:.2f}x {'-' if ratio.interval is None else show_interval(ratio.interval)}"
+
+
+def show_interval(interval: Interval) -> str:
+    return "-".join(f"{bound:.2f}" for bound in interval)
 
 
 def describe(summary: Summary, settings: Settings) -> Iterator[str]:

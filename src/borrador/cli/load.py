@@ -9,6 +9,7 @@ from rich.table import Table
 from borrador.bench.load import Level, LoadPlan, run_load
 from borrador.bench.load_report import LevelReport, LoadReport, Percentiles, SeriesReport
 from borrador.bench.prompts import BenchPrompt
+from borrador.cli.bench_tables import show_interval
 from borrador.cli.output import (
     counted,
     error_console,
@@ -90,7 +91,8 @@ def _compare(level: LevelReport, series: SeriesReport) -> tuple[str, str]:
     if not series.speculate:
         return "", ""
     ratio = "-" if level.ratio is None else f"{level.ratio:.2f}x"
-    return ratio, f"{level.identical}/{level.compared}"
+    interval = "" if level.interval is None else f" {show_interval(level.interval)}"
+    return ratio + interval, f"{level.identical}/{level.compared}"
 
 
 def _figures(seconds: Percentiles | None, show: Callable[[float], str], count: int = 3) -> str:
