@@ -8,8 +8,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from rich.console import Console
 from tests.api_server import TOKENS, ApiServer, Behaviour
 from tests.cli.conftest import Borrador, Result
+
+from borrador.bench.client import Answer
+from borrador.bench.load import Block, Level, Outcome, Question, Series
+from borrador.bench.load_report import LoadReport
+from borrador.bench.prompts import BenchPrompt
+from borrador.cli.load import tabulate, tabulate_times
 
 
 @pytest.fixture
@@ -62,8 +69,27 @@ def test_table_has_a_row_for_each_series(borrador: Borrador, server: ApiServer) 
     assert [row[:5] for row in rows[2:4]] == [["2", "on", "8", "0", "0"], ["2", "off", "8", "0", "0"]]
     assert rows[2][-1] == "8/8"
     assert rows[2][-2].endswith("x")
+    assert [row[:2] for row in rows[7:9]] == [["2", "on"], ["2", "off"]]
+    assert [len(row[2].split("/")) for row in rows[7:9]] == [3, 3]
     assert "…" not in result.out
     assert result.err == ""
+
+
+def test_ratio_has_its_interval_beside_it(borrador: Borrador, server: ApiServer) -> None:
+    result = borrador("bench", "--url", server.url, "--concurrency", "1", "--json", "-q")
+    (level,) = report(result)["levels"]
+    low, high = level["interval"]
+    assert low <= level["ratio"] <= high
+    assert f"{level['ratio']:.2f}x {low:.2f}-{high:.2f}" in result.out
+
+
+def test_tables_of_slow_answers_to_many_clients_fit_80_columns() -> None:
+    answer = Answer("text", 100, True, 123.456, 1234.5)
+    outcomes = [Outcome(Question(number, BenchPrompt("a", "qa", "?")), answer) for number in range(512)]
+    ways = tuple(Series(way, [Block(outcomes, 1.0)] * 4) for way in (True, False))
+    found = LoadReport.of([Level(1024, ways)])
+    for table in (tabulate(found), tabulate_times(found)):
+        assert Console(width=200).measure(table).maximum <= 80
 
 
 @pytest.mark.parametrize("how", ["refused", "ignored"])

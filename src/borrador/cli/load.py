@@ -42,7 +42,9 @@ def bench_server(
     both = field == "understood"
     notice = _notice(quiet=quiet)
     report = LoadReport.of(run_load(address, model, plan, prompts, both=both, notice=notice))
-    print_table(tabulate(report), *describe(report, address, model, field))
+    print_table(tabulate(report))
+    standard_output().write("\n")
+    print_table(tabulate_times(report), *describe(report, address, model, field))
     if json:
         setup = {"url": address.base, "model": model, "max_tokens": plan.max_tokens, "speculative_field": field}
         print_json({**setup, **report.as_json()})
@@ -51,17 +53,45 @@ def bench_server(
 
 
 def tabulate(report: LoadReport) -> Table:
-    """A row for each level and way of asking."""
-    both = any(len(level.series) > 1 for level in report.levels)
-    always = ("ok", "429", "failed", "tok/s", "TTFT ms 50/95/99", "TPOT ms 50/95", "e2e s 50/95/99")
+    """Requests and throughput: a row for each level and way of asking."""
+    both = _compares(report)
     table = make_table(
-        right=("clients", *(("drafts",) if both else ()), *always, *(("on/off", "same") if both else ()))
+        right=(*_way_columns(report), "ok", "429", "failed", "tok/s", *(("on/off, 95 %", "same") if both else ()))
     )
+    table.collapse_padding = True  # fits 80 columns
     for level in report.levels:
         for series in level.series:
+            counts = (str(count) for count in (series.ok, series.rejected, series.failed))
             compared = _compare(level, series) if both else ()
-            table.add_row(str(level.clients), *((_WAYS[series.speculate],) if both else ()), *_cells(series), *compared)
+            table.add_row(*_way(report, level, series), *counts, f"{series.tokens_per_second:.1f}", *compared)
     return table
+
+
+def tabulate_times(report: LoadReport) -> Table:
+    """How long clients waited: a row for each level and way of asking."""
+    table = make_table(right=(*_way_columns(report), "TTFT ms 50/95/99", "TPOT ms 50/95", "e2e s 50/95/99"))
+    table.collapse_padding = True
+    for level in report.levels:
+        for series in level.series:
+            table.add_row(
+                *_way(report, level, series),
+                _figures(series.first_token, lambda seconds: f"{seconds * 1e3:.0f}"),
+                _figures(series.per_token, lambda seconds: f"{seconds * 1e3:.1f}", count=2),
+                _figures(series.whole, lambda seconds: f"{seconds:.2f}"),
+            )
+    return table
+
+
+def _compares(report: LoadReport) -> bool:
+    return any(len(level.series) > 1 for level in report.levels)
+
+
+def _way_columns(report: LoadReport) -> tuple[str, ...]:
+    return ("clients", "drafts") if _compares(report) else ("clients",)
+
+
+def _way(report: LoadReport, level: LevelReport, series: SeriesReport) -> tuple[str, ...]:
+    return (str(level.clients), *((_WAYS[series.speculate],) if _compares(report) else ()))
 
 
 def describe(report: LoadReport, address: Address, model: str, field: SpeculativeField) -> list[str]:
@@ -74,16 +104,6 @@ def describe(report: LoadReport, address: Address, model: str, field: Speculativ
     if report.first_failure is not None:
         sentences.append(f"{report.failed} of {report.requests} requests failed")
     return sentences
-
-
-def _cells(series: SeriesReport) -> tuple[str, ...]:
-    return (
-        *(str(count) for count in (series.ok, series.rejected, series.failed)),
-        f"{series.tokens_per_second:.1f}",
-        _figures(series.first_token, lambda seconds: f"{seconds * 1e3:.0f}"),
-        _figures(series.per_token, lambda seconds: f"{seconds * 1e3:.1f}", count=2),
-        _figures(series.whole, lambda seconds: f"{seconds:.2f}"),
-    )
 
 
 def _compare(level: LevelReport, series: SeriesReport) -> tuple[str, str]:
