@@ -248,6 +248,10 @@ def test_error_stays_short_however_long_the_value_is(borrador: Borrador, scripte
 def test_hint_names_the_help_of_the_command_that_was_meant(borrador: Borrador, scripted: ScriptedLLM) -> None:
     assert "See borrador run --help." in borrador("run", "Hello", "-n").err
     assert "See borrador --help." in borrador("--colour").err
+    assert "See borrador bench compare --help." in borrador("bench", "compare", "one.json").err
+    assert "See borrador bench report --help." in borrador("bench", "report", "one.json", "-o").err
+    assert "See borrador bench --help." in borrador("bench", "--colour").err
+    assert "See borrador history --help." in borrador("history", "lost").err
 
 
 def test_quotes_are_advised_where_there_is_a_prompt(borrador: Borrador, scripted: ScriptedLLM) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -98,11 +98,20 @@ def run_app(words: Sequence[str]) -> int:
 
 def _explain(error: Exception, words: Sequence[str]) -> UsageError:
     sentence = str(error.format_message()).rstrip(".")  # type: ignore[attr-defined]
-    commands = [
-        *(command.name for command in app.registered_commands),
-        *(group.name for group in app.registered_groups),
-    ]
-    path = f"borrador {words[0]}" if words and words[0] in commands else "borrador"
+    context = getattr(error, "ctx", None)  # an option that lacks its value comes without
+    path = _name_command(words) if context is None else context.command_path
     takes_prompt = path == "borrador run"
     quoting = "Put a prompt of several words in quotes. " if takes_prompt and "extra argument" in sentence else ""
     return UsageError(sentence[:1].lower() + sentence[1:], f"{quoting}See {path} --help.")
+
+
+def _name_command(words: Sequence[str]) -> str:
+    """The command that the first words name, as far as they do."""
+    path: list[str] = []
+    command: Any = typer.main.get_command(app)
+    for word in words:
+        command = getattr(command, "commands", {}).get(word)
+        if command is None:
+            break
+        path.append(word)
+    return " ".join(["borrador", *path])
