@@ -65,6 +65,7 @@ class History:
         self._answers: list[Int32Array] = []
         self._usable = True
         self._frozen = False
+        self._complaint = ""
         self._answers = self._read_file()
         self._automaton = self._build()
 
@@ -115,8 +116,15 @@ class History:
                 if self._usable:
                     write(self.path, Stored(self._namespace, self._vocabulary, answers))
                     self._unsaved.clear()
+                    self._complaint = ""
         except OSError as error:
-            _log.warning("the history %s is not kept: %s", self.path, error.strerror or error)
+            self._complain(f"the history {self.path} is not kept: {error.strerror or error}")
+
+    def _complain(self, sentence: str) -> None:
+        """Say it, but not again after every answer."""
+        if sentence != self._complaint:
+            _log.warning("%s", sentence)
+        self._complaint = sentence
 
     def _read_file(self) -> list[Int32Array]:
         try:
@@ -128,14 +136,18 @@ class History:
             return stored.answers
         except DamagedError as error:
             _log.warning("the history %s is ignored, and will be replaced: %s", self.path, error)
-        except (ForeignError, OSError) as error:
+        except ForeignError as error:
             self._usable = False
-            reason = error.strerror if isinstance(error, OSError) else error
             _log.warning(
                 "the history %s is ignored, and nothing is added to it: %s; `borrador history clear %s` deletes it",
                 self.path,
-                reason,
+                error,
                 self._namespace,
+            )
+        except OSError as error:
+            self._usable = False
+            _log.warning(
+                "the history %s cannot be read, and nothing is added to it: %s", self.path, error.strerror or error
             )
         return []
 
