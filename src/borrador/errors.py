@@ -1,5 +1,7 @@
 """Every error a user can meet: one sentence with rule, limit and value, one hint, one exit code."""
 
+import re
+
 
 class BorradorError(Exception):
     """Base of all errors raised on purpose. `str(error)` is one sentence; `hint` says what to do next."""
@@ -49,3 +51,8 @@ class VerificationError(BorradorError):
     """Speculative and plain decoding gave different tokens."""
 
     exit_code = 5
+
+
+def in_words(reason: str) -> str:
+    """What a system error says of itself, without its number in front."""
+    return re.sub(r"^\[(Errno|WinError) -?\d+\] ", "", reason)

@@ -131,7 +131,7 @@ def test_server_that_is_not_there_is_a_sentence(borrador: Borrador) -> None:
         taken.bind(("127.0.0.1", 0))  # bound, and not listening
         result = borrador("chat", "--url", f"http://127.0.0.1:{taken.getsockname()[1]}", stdin=b"One\n")
     assert result.code == 1
-    assert "cannot be reached" in result.err
+    assert "cannot be reached: Connection refused" in result.err
     assert "Traceback" not in result.err
 
 

@@ -107,6 +107,7 @@ def test_unknown_name_suggests_the_nearest_one(borrador: Borrador) -> None:
     result = borrador("pull", "smolm2-135m")
     assert result.code == 3
     assert "Did you mean smollm2-135m?" in result.err
+    assert "path" not in result.err  # which `pull` does not take
 
 
 def test_pull_prints_the_path_and_says_once_what_it_fetches(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from borrador.errors import BorradorError
+from borrador.errors import BorradorError, in_words
 from borrador.remote.address import Address
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def describe_failure(address: Address, error: httpx.HTTPError) -> BorradorError:
     import httpx
 
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
-        reason = "no answer" if isinstance(error, httpx.ConnectTimeout) else str(error) or "no connection"
+        reason = "no answer" if isinstance(error, httpx.ConnectTimeout) else in_words(str(error)) or "no connection"
         return BorradorError(f"{address.base} cannot be reached: {reason}", "Start the server, or check the address.")
     if isinstance(error, httpx.TimeoutException):
         return BorradorError(f"{address.base} was silent for {_READ_S:g} s", "Ask for less, or look at the server.")

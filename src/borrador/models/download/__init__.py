@@ -50,7 +50,7 @@ def pull(name: str, *, progress: Progress = ignore_progress) -> Path:
     if name.startswith(HUB_PREFIX):
         return fetch_from_hub(name, progress, refresh=True)
     if name not in CATALOGUE:
-        raise _unknown(name)
+        raise _unknown(name, "hf:OWNER/REPO/FILE.gguf works too.")
     entry = CATALOGUE[name]
     if entry.path.is_file() and is_verified(entry, checking(name, progress)):
         return entry.path
@@ -85,9 +85,7 @@ def _looks_like_path(text: str) -> bool:
     return "/" in text or os.sep in text or text.lower().endswith(".gguf")
 
 
-def _unknown(name: str) -> ModelError:
+def _unknown(name: str, others: str = "A path or hf:OWNER/REPO/FILE.gguf works too.") -> ModelError:
     nearest = difflib.get_close_matches(name.lower(), CATALOGUE, n=1, cutoff=0.4)
     hint = f"Did you mean {nearest[0]}?" if nearest else f"Known names: {', '.join(CATALOGUE)}."
-    return ModelError(
-        f"there is no model {name[:80]!r} in the catalogue", f"{hint} A path or hf:OWNER/REPO/FILE.gguf works too."
-    )
+    return ModelError(f"there is no model {name[:80]!r} in the catalogue", f"{hint} {others}")

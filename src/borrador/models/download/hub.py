@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from borrador.errors import ModelError
+from borrador.errors import ModelError, in_words
 from borrador.models.download.files import Progress, require_space
 
 HUB_PREFIX = "hf:"
@@ -91,5 +91,5 @@ def _explain(error: Exception, repository: str, file_name: str) -> ModelError:
         )
     if isinstance(error, errors.EntryNotFoundError):
         return ModelError(f"{repository} has no file {file_name}", "Look up the file's name on the repository's page.")
-    reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+    reason = in_words((str(error).strip().splitlines() or [type(error).__name__])[0][:300])
     return ModelError(f"{repository}/{file_name} cannot be fetched: {reason}", "Check the network connection.")
