@@ -91,6 +91,11 @@ def test_accepted_rejected_and_corrected_tokens_differ_in_colour() -> None:
     assert [span.style for span in spans] == ["green", "green", "red", "yellow", "dim", "dim"]
 
 
+def test_parts_of_a_character_are_shown_as_they_are_told() -> None:
+    assert quote(" \\xc3") == r'" \xc3"'
+    assert quote("C:\\dir") == r'"C:\\dir"'
+
+
 @pytest.mark.parametrize(("piece", "shown"), [("\n", r'"\n"'), ("é", '"é"'), ('"', r'"\""'), ("\x1b", r'"\u001b"')])
 def test_tokens_are_quoted_so_that_no_control_character_reaches_the_terminal(piece: str, shown: str) -> None:
     assert quote(piece) == shown

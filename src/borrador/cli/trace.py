@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass
 
@@ -140,5 +141,5 @@ def _append(line: Text, mark: str, tokens: Sequence[int], piece: Piece, style: s
 
 
 def quote(text: str) -> str:
-    """A token's text with its spaces and line breaks visible."""
-    return json.dumps(text, ensure_ascii=False)
+    r"""A token's text with its spaces and line breaks visible; bytes that are no whole character stay as `\xe2`."""
+    return re.sub(r"\\\\(x[0-9a-f]{2})", r"\\\1", json.dumps(text, ensure_ascii=False))
