@@ -3,12 +3,13 @@ from __future__ import annotations
 import builtins
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cli.conftest import Borrador
-from tests.doctor.machines import GOOD, TRIAL, machine
+from tests.doctor.machines import DRAFT, GOOD, TRIAL, machine
 from tests.tiny_gguf import write_tiny_model
 
 from borrador.cli import entry
@@ -52,6 +53,11 @@ def test_advice_is_numbered_and_no_failure(borrador: Borrador, found: list[Facts
     assert result.code == 0
     assert "\n1. 8 threads run on 4 physical cores. Try --threads 4" in result.out
     assert "\n2. The system gives no 2 MiB pages" in result.out
+
+
+def test_a_models_name_gets_no_capital(borrador: Borrador, found: list[Facts]) -> None:
+    found[0] = replace(GOOD, models=(replace(DRAFT, whole=False),))
+    assert "\n1. qwen2.5-coder-0.5b on this disk is not as long as it must be. Rep" in borrador("doctor").out
 
 
 def test_what_stands_in_the_way_is_an_error_after_the_facts(

@@ -68,4 +68,9 @@ def _print_advice(console: Console, advice: list[Advice]) -> None:
         return
     console.print("What would make it faster", style="bold")
     for number, item in enumerate(advice, 1):
-        print_wrapped(console, f"{number}. {item.finding[:1].upper()}{item.finding[1:]}. {item.remedy}")
+        print_wrapped(console, f"{number}. {_begin_sentence(item.finding)}. {item.remedy}")
+
+
+def _begin_sentence(finding: str) -> str:
+    """With a capital, unless it begins with a name such as a model's."""
+    return finding[:1].upper() + finding[1:] if finding.partition(" ")[0].isalpha() else finding
