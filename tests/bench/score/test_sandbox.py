@@ -225,3 +225,12 @@ def test_a_system_without_limits_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(sys, "platform", "win32")
     with pytest.raises(BorradorError, match="needs Linux or macOS, this is win32"):
         require_sandbox()
+
+
+@pytest.mark.parametrize("command", ["true", "false"])
+def test_machine_on_which_no_program_passes_is_refused_before_answers_are_blamed(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "_PYTHON", (command,))
+    with pytest.raises(BorradorError, match=r"here one did not: ended before its tests did, with exit code [01]"):
+        require_sandbox()

@@ -31,6 +31,7 @@ _PYTHON = (sys.executable, "-I", "-S", "-B")
 _NAMESPACES = ("--user", "--net", "--ipc", "--pid", "--fork", "--kill-child", "--")
 _REPORT_BYTES = 4096
 _PROBE_SECONDS = 30.0
+_TRIAL = ("def one():\n    return 1\n", "def check(candidate):\n    assert candidate() == 1\n", "one")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,15 +59,21 @@ class Limits:
 
 
 def require_sandbox() -> None:
-    """Refuse where a program could not be limited.
+    """Refuse where a program could not be limited, or a right one does not pass: that would be told of all answers.
 
     Raises:
-        BorradorError: this is Windows.
+        BorradorError: this is Windows, or a trial failed.
     """
     if os.name != "posix":
         raise BorradorError(
             f"--score runs code that a model wrote, and its sandbox needs Linux or macOS, this is {sys.platform}",
             "Score on Linux, for example in WSL.",
+        )
+    trial = run_tests(*_TRIAL, Limits(seconds=_PROBE_SECONDS))
+    if not trial.passed:
+        raise BorradorError(
+            f"--score needs a sandbox in which a right program passes, and here one did not: {trial.detail}",
+            "Look at the limits of this shell (ulimit -a), or score on another machine.",
         )
 
 
