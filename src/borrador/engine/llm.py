@@ -259,8 +259,7 @@ class LLM:
             yield batch
 
     def forget_texts(self) -> None:
-        """Let no cache hold anything of earlier prompts and answers: the next prompt is read as a whole. Raises
-        UsageError where the LLM is closed or serves, or this thread has not finished its last answer."""
+        """Let no cache hold anything of earlier texts. Raises UsageError as `serve`."""
         with self._turns.served():
             self._sequences.forget()
             forget_texts(self._drafters.values())
@@ -297,5 +296,5 @@ class LLM:
 
     def _batch(self, limit: int, spare: int = 0, longest_s: float = math.inf) -> Batch:
         self._sequences.most = limit + spare
-        observe_pass, pass_s = self._planner.observe_pass, self._planner.pass_s
-        return Batch(self._model, self._sequences, limit, observe_pass, pass_s, longest_s=longest_s)
+        costs = self._planner
+        return Batch(self._model, self._sequences, limit, costs.observe_pass, costs.pass_s, longest_s=longest_s)
