@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.papers.results import PLAIN, Answer, Probe
 
 from borrador.bench.prompts import BenchPrompt
-from borrador.bench.trace import count_by_position
+from borrador.bench.runs import count_by_position
 from borrador.draft.cross import CrossDrafter
 from borrador.draft.model import ModelDrafter
 from borrador.draft.protocol import DraftSession
@@ -141,8 +141,8 @@ class Writer:
             prompt=prompt.id,
             rounds=len(self.rounds),
             tokens=self.written,
-            tested=tuple(tested),
-            accepted=tuple(accepted),
+            tested=tested,
+            accepted=accepted,
             draft_s=draft_s,
             pass_s=pass_s,
             beside_s=sum(each.total_s for each in self.rounds) - draft_s - pass_s,

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from borrador.bench.prompts import BenchPrompt
 from borrador.bench.trace import Tally, Trace, acceptance, acceptance_by_position, median, tally, total
 from borrador.types import Draft, Origin, RoundRecord, Verdict
@@ -36,6 +38,12 @@ def test_acceptance_counts_tested_tokens_alone() -> None:
     assert acceptance([trace]) == 4 / 6
     assert acceptance([answer(a_round(0, 0))]) is None
     assert acceptance_by_position([]) == ()
+
+
+def test_draft_tokens_behind_the_end_of_an_answer_are_neither_tested_nor_accepted() -> None:
+    last = replace(a_round(4, 4), committed=(0, 1), origins=(Origin.DRAFT,) * 2)
+    assert acceptance([answer(last)]) == 1.0
+    assert acceptance_by_position([answer(last)]) == (1.0, 1.0)
 
 
 def test_tallies_add_up() -> None:

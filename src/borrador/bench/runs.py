@@ -171,6 +171,14 @@ def drafters_of(records: Iterable[RoundRecord], name: Rename = str) -> tuple[Dra
     return tuple(_drafter_figures(joined, verified) for joined, verified in by_drafter.items())
 
 
+def count_by_position(records: Iterable[RoundRecord]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """In how many rounds the draft's token at each place was tested, and in how many accepted; 0 is its first token."""
+    depths = [_depths(record) for record in records]
+    tested = _columns([1] * reached for reached, _ in depths)
+    accepted = _columns([1] * accepted + [0] * (reached - accepted) for reached, accepted in depths)
+    return tested, accepted
+
+
 def together(figures: Iterable[DrafterFigures]) -> tuple[DrafterFigures, ...]:
     """The figures of several answers added up, by drafter."""
     by_drafter: dict[str, list[DrafterFigures]] = {}
@@ -189,13 +197,13 @@ def together(figures: Iterable[DrafterFigures]) -> tuple[DrafterFigures, ...]:
 
 
 def _drafter_figures(name: str, verified: Sequence[RoundRecord]) -> DrafterFigures:
-    depths = [_depths(record) for record in verified]
+    tested, accepted = count_by_position(verified)
     return DrafterFigures(
         drafter=name,
         rounds=len(verified),
         proposed=sum(len(record.draft.tokens) for record in verified),
-        tested=_columns([1] * reached for reached, _ in depths),
-        accepted=_columns([1] * accepted + [0] * (reached - accepted) for reached, accepted in depths),
+        tested=tested,
+        accepted=accepted,
     )
 
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from borrador.bench.prompts import BenchPrompt
+from borrador.bench.runs import count_by_position
 from borrador.engine.candidates import Load
+from borrador.engine.stats import fate_of
 from borrador.types import RoundRecord
 
 
@@ -94,26 +96,11 @@ def acceptance_by_position(traces: Iterable[Trace]) -> tuple[float, ...]:
     return tuple(right / count for right, count in zip(accepted, tested, strict=True))
 
 
-def count_by_position(rounds: Iterable[RoundRecord]) -> tuple[list[int], list[int]]:
-    """How many draft tokens were tested, and how many accepted, at each place of a draft, beginning with the first."""
-    tested: list[int] = []
-    accepted: list[int] = []
-    for record in rounds:
-        depth = len(record.verdict.path)
-        reached = depth + (record.verdict.tested > depth)
-        tested += [0] * (reached - len(tested))
-        accepted += [0] * (reached - len(accepted))
-        for place in range(reached):
-            tested[place] += 1
-            accepted[place] += place < depth
-    return tested, accepted
-
-
 def acceptance(traces: Iterable[Trace]) -> float | None:
     """Accepted / tested; None where nothing was tested."""
-    verdicts = [record.verdict for trace in traces for record in trace.rounds]
-    tested = sum(verdict.tested for verdict in verdicts)
-    return sum(len(verdict.path) for verdict in verdicts) / tested if tested else None
+    fates = [fate_of(record) for trace in traces for record in trace.rounds]
+    tested = sum(count for count, _ in fates)
+    return sum(accepted for _, accepted in fates) / tested if tested else None
 
 
 def median(values: Iterable[float]) -> float:
