@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from borrador.bench.files import require_writable, write_whole
+from borrador.bench.files import as_name, require_writable, write_whole
 from borrador.errors import BorradorError, UsageError
 
 
@@ -56,3 +56,8 @@ def test_right_place_is_left_as_it_was(tmp_path: Path) -> None:
 def test_folder_that_cannot_be_written_is_told() -> None:
     with pytest.raises(BorradorError, match="cannot be written"):
         require_writable(Path(f"/proc/{os.getpid()}/a.json"), "--save", ".json")
+
+
+def test_name_that_no_terminal_or_file_could_show_is_made_one() -> None:
+    assert as_name("caf\u00e9-\u6587\u3000\u00a0 1") == "caf\u00e9-\u6587\u3000\u00a0 1"
+    assert as_name("a\x1b[31m\nb\udcff\x85\u2028") == "a?[31m?b???"

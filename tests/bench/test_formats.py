@@ -36,6 +36,12 @@ def test_lines_of_our_own(tmp_path: Path) -> None:
     ]
 
 
+def test_names_that_could_not_be_shown_or_saved_are_made_showable(tmp_path: Path) -> None:
+    content = b'{"id": "a\\ud800", "task": "q\\u001b[31m", "prompt": "One"}'
+    assert read(tmp_path, content) == [BenchPrompt("a?", "q?[31m", "One")]
+    assert read(tmp_path, b"One", "a\x1b\udcff.txt") == [BenchPrompt("a??-1", "a??", "One")]
+
+
 def test_questions_of_spec_bench(tmp_path: Path) -> None:
     entry = {"question_id": 81, "category": "writing", "turns": ["Compose a post.", "Rewrite it."], "reference": []}
     assert read(tmp_path, json.dumps(entry).encode()) == [BenchPrompt("81", "writing", "Compose a post.")]

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from borrador import __version__
+from borrador.bench.files import as_name
 from borrador.bench.record import Machine, ModelFile, Versions
 from borrador.engine.profile import processor_name
 from borrador.errors import ModelError
@@ -49,7 +50,7 @@ def describe_model(name: str, path: Path) -> ModelFile:
     """
     try:
         known = CATALOGUE[name].sha256 if name in CATALOGUE else sha256_of(path, lambda _done, _total: None)
-        return ModelFile(name=path.name, bytes=path.stat().st_size, sha256=known)
+        return ModelFile(name=as_name(path.name), bytes=path.stat().st_size, sha256=known)
     except OSError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror}", "Check its permissions.") from error
 

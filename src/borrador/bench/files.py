@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
+from unicodedata import category
 
 from borrador.errors import BorradorError, UsageError
 
@@ -53,6 +54,12 @@ def write_whole(path: Path, content: str) -> None:
     finally:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
+
+
+def as_name(text: str) -> str:
+    """A name that any file and terminal can show: controls and halves of characters, as names of files that are not
+    UTF-8 have, become question marks."""
+    return "".join(letter if letter.isprintable() or category(letter) == "Zs" else "?" for letter in text)
 
 
 def _partial(path: Path) -> Path:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from borrador.bench.files import as_name
 from borrador.bench.score.program import Problem
 from borrador.errors import UsageError
 
@@ -123,11 +124,11 @@ def _parse_line(path: Path, number: int, line: str) -> BenchPrompt:
 
 def _question_prompt(entry: dict[str, Any], number: int, text: str) -> BenchPrompt:
     name, task = entry.get("id", entry.get("question_id", number)), entry.get("task", entry.get("category", "all"))
-    return BenchPrompt(id=str(name), task=str(task), text=text)
+    return BenchPrompt(id=as_name(str(name)), task=as_name(str(task)), text=text)
 
 
 def _humaneval(entry: dict[str, Any], beginning: str) -> BenchPrompt:
-    name, test, entry_point = str(entry["task_id"]), entry.get("test"), entry.get("entry_point")
+    name, test, entry_point = as_name(str(entry["task_id"])), entry.get("test"), entry.get("entry_point")
     check = None
     if isinstance(test, str) and isinstance(entry_point, str):
         check = Problem(id=name, prompt=beginning, test=test, entry_point=entry_point)
@@ -142,7 +143,7 @@ def _question(entry: dict[str, Any]) -> str | None:
 
 
 def _paragraphs(path: Path, text: str) -> Iterator[BenchPrompt]:
-    name = Path(path.name.removesuffix(".gz")).stem
+    name = as_name(Path(path.name.removesuffix(".gz")).stem)
     paragraphs = (part.strip() for part in re.split(r"\n[ \t\r]*\n", text))
     for number, paragraph in enumerate((part for part in paragraphs if part), 1):
         yield BenchPrompt(id=f"{name}-{number}", task=name, text=paragraph)

@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from borrador.bench.files import as_name
 from borrador.bench.prompts import BenchPrompt, Halves, Start
 from borrador.bench.runner import Decoder, Ways
 from borrador.bench.runs import Run
@@ -97,4 +98,4 @@ class Contestant:
 
 def short_name(drafter: str) -> str:
     """A drafter's name without the folders of a path, which are nobody's business."""
-    return Path(drafter).name if drafter.endswith(".gguf") else drafter
+    return as_name(Path(drafter).name) if drafter.endswith(".gguf") else drafter

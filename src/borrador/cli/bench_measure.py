@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from borrador.bench.environment import describe_machine, describe_model, describe_versions
-from borrador.bench.files import require_writable
+from borrador.bench.files import as_name, require_writable
 from borrador.bench.prompts import BenchPrompt, Halves, Start, load_prompts, require_room
 from borrador.bench.record import Record, Settings
 from borrador.bench.report import as_json, describe_divergence
@@ -185,7 +185,7 @@ class Measurement:
             seed=self.params.seed,
             repeats=self.repeats,
             start=self.start,
-            prompts=self.prompts.name,
+            prompts=as_name(self.prompts.name),
             per_task=self.per_task,
             warm_up_prompts=tuple(prompt.id for prompt in halves.known),
         )
