@@ -146,7 +146,9 @@ double Transformer::integer_peak() const {
   for (size_t repeat = 0; repeat < repeats; ++repeat) {
     std::atomic<int32_t> sink{0};
     const auto start = clock::now();
-    threads_->pool.for_range(threads() * 8, 1, [&](size_t, size_t, size_t) { sink += kernels_.integer_peak(rounds / 8); });
+    threads_->pool.for_range(threads() * 8, 1, [&](size_t begin, size_t end, size_t) {
+      for (size_t part = begin; part < end; ++part) sink += kernels_.integer_peak(rounds / 8);
+    });
     const double seconds = std::chrono::duration<double>(clock::now() - start).count();
     best = std::max(best, double(threads() * (rounds / 8) * 8 * peak_macs) / seconds);
   }
