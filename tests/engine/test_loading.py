@@ -81,6 +81,15 @@ def test_a_draft_model_with_another_vocabulary_changes_no_answer(
     assert "has another vocabulary: token" in caplog.text
 
 
+@pytest.mark.parametrize(("threads", "told"), [(2, True), (1, False)])
+def test_more_threads_than_processors_are_told_of(
+    target: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, threads: int, told: bool
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    load(target, "none", threads=threads).close()
+    assert ("threads are 2 and processors 1;" in caplog.text) == told
+
+
 def test_a_missing_draft_model_is_refused(target: Path) -> None:
     with pytest.raises(ModelError, match=r"no model file .*/nowhere\.gguf"):
         load(target, "lookup,/nowhere.gguf")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -134,6 +135,7 @@ def open_parts(model: str | Path, config: EngineConfig) -> Parts:
         require_use_of_history(config.draft)
     with ExitStack() as on_failure:
         path = resolve(model)
+        _warn_of_many_threads(config.threads)
         target = NativeModel.load(path, config.threads)
         on_failure.callback(target.close)
         tokenizer = Tokenizer.from_metadata(target.metadata)
@@ -159,6 +161,15 @@ def open_parts(model: str | Path, config: EngineConfig) -> Parts:
         profile = Profile.of(path, isa=target.isa, threads=target.threads) if config.profile else None
         on_failure.pop_all()
         return Parts(target, tokenizer, template, drafters, context_length, profile)
+
+
+def _warn_of_many_threads(threads: int | None) -> None:
+    """A pass waits for each of its threads, so those that wait for a processor themselves hold up all others."""
+    processors = os.cpu_count()
+    if threads is not None and processors is not None and threads > processors:
+        _log.warning(
+            "threads are %d and processors %d; more threads than processors slow each other down", threads, processors
+        )
 
 
 def _open_draft_model(
