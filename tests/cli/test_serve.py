@@ -116,6 +116,8 @@ def test_a_key_file_without_keys_is_refused(
     [
         (("--host", "0.0.0.0"), "host 0.0.0.0 can be reached from other machines and needs an API key, none is given"),
         (("--port", "65536"), "port must be from 0 to 65535, got 65536"),
+        (("--timeout", "0"), "'--timeout' (env var: 'BORRADOR_TIMEOUT'): must be from 0.1 to 86400 seconds, got 0"),
+        (("--drain", "nan"), "must be from 0 to 3600 seconds, got nan"),
         (("--port", "http"), "'http' is not a whole number"),
         (("--cache-bytes", "much"), "'much' is not a number of bytes"),
         (("--cache-bytes", "1k"), "cache_bytes must be from 1048576 to 1125899906842624, got 1024"),

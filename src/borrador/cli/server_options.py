@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ import typer
 from borrador.cli.completion import complete_drafter, complete_model, complete_words
 from borrador.cli.options import DRAFT_HELP, parse_count, parse_integer, parse_number, parse_word
 from borrador.errors import UsageError
-from borrador.server.config import STREAM_PACING, ServerConfig, StreamPacing
+from borrador.server.config import SECONDS, STREAM_PACING, ServerConfig, StreamPacing
 
 SERVER = ServerConfig()
 
@@ -26,6 +27,19 @@ def parse_bytes(text: str | int) -> int:
         return int(digits) * unit
     except ValueError:
         raise typer.BadParameter(f"{text!r:.40} is not a number of bytes (4g and 512m are)") from None
+
+
+def seconds_of(field: str) -> Callable[[str | float], float]:
+    """A reader of seconds that has the limits of a field of the configuration, and leaves its name out."""
+    low, high = SECONDS[field]
+
+    def parse(text: str | float) -> float:
+        seconds = parse_number(text)
+        if not low <= seconds <= high:
+            raise typer.BadParameter(f"must be from {low:g} to {high:g} seconds, got {seconds:g}")
+        return seconds
+
+    return parse
 
 
 def parse_pacing(text: str) -> StreamPacing:
@@ -167,7 +181,7 @@ TimeoutOption = Annotated[
     typer.Option(
         "--timeout",
         metavar="SECONDS",
-        parser=parse_number,
+        parser=seconds_of("request_timeout_s"),
         envvar="BORRADOR_TIMEOUT",
         help="For an answer to be written; then it ends as it is.",
     ),
@@ -177,7 +191,7 @@ DrainOption = Annotated[
     typer.Option(
         "--drain",
         metavar="SECONDS",
-        parser=parse_number,
+        parser=seconds_of("drain_s"),
         envvar="BORRADOR_DRAIN",
         help="For answers to come to their end before the server ends.",
     ),
@@ -198,7 +212,7 @@ PacingIntervalOption = Annotated[
     typer.Option(
         "--pacing-interval",
         metavar="SECONDS",
-        parser=parse_number,
+        parser=seconds_of("pacing_s"),
         envvar="BORRADOR_PACING_INTERVAL",
         help=f"The fixed interval.  [default: {SERVER.pacing_s}]",
     ),

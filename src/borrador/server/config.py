@@ -34,15 +34,15 @@ _INTEGERS = (
     ("schema_depth", 1, 64),
     ("unsent_bytes", 1024, 2**30),
 )
-_SECONDS = (
-    ("header_timeout_s", 0.1, 3600.0),
-    ("body_timeout_s", 0.1, 3600.0),
-    ("idle_timeout_s", 0.1, 3600.0),
-    ("request_timeout_s", 0.1, 86400.0),
-    ("ping_s", 0.1, 3600.0),
-    ("drain_s", 0.0, 3600.0),
-    ("pacing_s", 0.001, 10.0),
-)
+SECONDS = {
+    "header_timeout_s": (0.1, 3600.0),
+    "body_timeout_s": (0.1, 3600.0),
+    "idle_timeout_s": (0.1, 3600.0),
+    "request_timeout_s": (0.1, 86400.0),
+    "ping_s": (0.1, 3600.0),
+    "drain_s": (0.0, 3600.0),
+    "pacing_s": (0.001, 10.0),
+}
 _KEY = re.compile(r"[!-~]{1,256}")
 _ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:.]+\](:[0-9]{1,5})?")
 _HOST = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
@@ -124,7 +124,7 @@ class ServerConfig:
     def __post_init__(self) -> None:
         for name, low, high in _INTEGERS:
             object.__setattr__(self, name, integer(name, getattr(self, name), low, high))
-        for name, shortest, longest in _SECONDS:
+        for name, (shortest, longest) in SECONDS.items():
             object.__setattr__(self, name, number(name, getattr(self, name), shortest, longest))
         if self.cache_bytes is not None:
             object.__setattr__(self, "cache_bytes", integer("cache_bytes", self.cache_bytes, _MIB, 2**50))
