@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from scipy.stats import bootstrap
 
-from borrador.bench.statistics import Interval, interval_of, median_interval
+from borrador.bench.statistics import Interval, interval_of, median_interval, median_of_known
+
+
+def test_median_is_of_what_is_known() -> None:
+    assert median_of_known([4.0, None, 1.0, 2.0, None]) == 2.0
+    assert median_of_known([None, None]) is None
+    assert median_of_known([]) is None
 
 
 def test_equal_values_have_an_interval_without_width() -> None:

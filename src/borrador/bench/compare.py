@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -11,6 +10,7 @@ import msgspec
 
 from borrador.bench.record import Record
 from borrador.bench.runs import Pair
+from borrador.bench.statistics import median_of_known
 from borrador.bench.summary import Ratio, Speeds, by_prompt, speedup_of, summarise
 from borrador.errors import UsageError
 
@@ -135,16 +135,11 @@ def _change(both: Sequence[tuple[Sequence[Pair], Sequence[Pair]]], value: Value)
 
 
 def _plain_speed(pairs: Sequence[Pair]) -> float | None:
-    return _median([pair.plain.decode_tok_s for pair in pairs])
+    return median_of_known(pair.plain.decode_tok_s for pair in pairs)
 
 
 def _spec_speed(pairs: Sequence[Pair]) -> float | None:
-    return _median([pair.speculative.decode_tok_s for pair in pairs])
-
-
-def _median(speeds: Sequence[float | None]) -> float | None:
-    known = [speed for speed in speeds if speed is not None]
-    return statistics.median(known) if known else None
+    return median_of_known(pair.speculative.decode_tok_s for pair in pairs)
 
 
 def _equal(pairs_a: Sequence[Pair], pairs_b: Sequence[Pair]) -> bool:

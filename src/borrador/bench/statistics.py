@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import statistics
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,12 @@ class Interval(NamedTuple):
 
     low: float
     high: float
+
+
+def median_of_known(values: Iterable[float | None]) -> float | None:
+    """The median of those that are known; None where none is."""
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
 
 
 def median_interval(values: Sequence[float], resamples: int = _RESAMPLES) -> Interval | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from borrador.bench.runs import Count, DrafterFigures, Pair, Run, Seconds, together
-from borrador.bench.statistics import Interval, median_interval
+from borrador.bench.statistics import Interval, median_interval, median_of_known
 
 Speed = Callable[[Run], float | None]
 
@@ -180,8 +180,7 @@ def total_speed(run: Run) -> float | None:
 def speedup_of(pairs: Iterable[Pair], speed: Speed = decode_speed) -> float | None:
     """Of one prompt: the median of its pairs; None where nothing was measured."""
     known = ((speed(pair.speculative), speed(pair.plain)) for pair in pairs)
-    ratios = [speculative / plain for speculative, plain in known if speculative and plain]
-    return statistics.median(ratios) if ratios else None
+    return median_of_known(speculative / plain for speculative, plain in known if speculative and plain)
 
 
 def ratio(part: float, whole: float) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ from borrador.bench.page.numbers import Number, Places, Spread
 from borrador.bench.record import Record
 from borrador.bench.runs import Run
 from borrador.bench.score.scoring import Score
+from borrador.bench.statistics import median_of_known
 from borrador.bench.summary import by_prompt, decode_speed, speedup_of
 
 Cell = str | Number | Spread
@@ -96,5 +96,4 @@ def tabulate_worst(record: Record) -> Table:
 
 def _median_speed(runs: Iterable[Run]) -> Number:
     """Of the repeats of a prompt."""
-    known = [speed for run in runs if (speed := decode_speed(run)) is not None]
-    return Number(statistics.median(known) if known else None, "tokens_per_second")
+    return Number(median_of_known(map(decode_speed, runs)), "tokens_per_second")
