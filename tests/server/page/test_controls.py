@@ -104,6 +104,20 @@ def test_settings_become_parameters(script: Script, here: Visit) -> None:
     assert request["messages"][0] == {"role": "system", "content": "Be brief."}
 
 
+def test_settings_hold_for_a_question_sent_the_moment_they_are_saved(script: Script, here: Visit) -> None:
+    here.page.get_by_role("button", name="Settings").click()
+    here.page.get_by_label("Temperature").fill("0")
+    here.page.evaluate(
+        """() => {
+            document.querySelector("#settings [value=save]").click();
+            document.getElementById("question").value = "When?";
+            document.getElementById("composer").requestSubmit();
+        }"""
+    )
+    here.finish()
+    assert script.requests[0]["temperature"] == 0
+
+
 def test_settings_left_without_saving_change_nothing(script: Script, here: Visit) -> None:
     here.page.get_by_role("button", name="Settings").click()
     here.page.get_by_label("Temperature").fill("1.9")

@@ -26,7 +26,9 @@ export class Settings {
   constructor() {
     byId("open-settings").addEventListener("click", () => this.open());
     byId("leave-settings").addEventListener("click", () => this.#sheet.close("cancel"));
-    this.#sheet.addEventListener("close", () => this.#close());
+    // `close` comes some time after the sheet is gone, when a question may have been sent already.
+    this.#form.addEventListener("submit", () => this.#save());
+    this.#sheet.addEventListener("close", () => this.#sheet.returnValue === "save" && this.#onSave());
   }
 
   get values() {
@@ -72,8 +74,7 @@ export class Settings {
     elements.key.value = this.key;
   }
 
-  #close() {
-    if (this.#sheet.returnValue !== "save") return;
+  #save() {
     const { elements } = this.#form;
     this.set("system", elements.system.value.trim());
     for (const name of ["temperature", "max_tokens"]) this.set(name, Number(elements[name].value));
@@ -82,7 +83,6 @@ export class Settings {
     this.#key = elements.key.value.trim();
     keep("sessionStorage", SECRET, this.#key || null);
     elements.key.value = "";
-    this.#onSave();
   }
 }
 
