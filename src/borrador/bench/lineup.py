@@ -11,9 +11,10 @@ from borrador.bench.prompts import BenchPrompt
 from borrador.bench.runner import WARM_UP_PROMPT, WARM_UP_TOKENS
 from borrador.bench.trace import Trace
 from borrador.draft.protocol import Drafter
-from borrador.engine.costs import RowCosts, measure_row_costs
+from borrador.engine.costs import RowCosts
 from borrador.engine.llm import LLM
 from borrador.engine.loading import Parts
+from borrador.engine.measuring import measure_row_costs
 from borrador.engine.profile import Profile
 from borrador.sampling.shaping import Shaper
 from borrador.types import Message, RoundRecord, SamplingParams

@@ -10,10 +10,11 @@ from typing import Any
 from borrador.draft.protocol import Drafter, Price
 from borrador.engine.candidates import Load, PassCost
 from borrador.engine.controller import Controller
-from borrador.engine.costs import RowCosts, measure_level, measure_row_costs
+from borrador.engine.costs import RowCosts
 from borrador.engine.drafting import Knowledge
 from borrador.engine.estimates import Jury
 from borrador.engine.fixed_length import FixedLength
+from borrador.engine.measuring import measure_level, measure_row_costs
 from borrador.engine.profile import Profile
 from borrador.engine.proposer import DraftPlan
 from borrador.models.target import Target
