@@ -13,6 +13,7 @@ from borrador.draft.lookup import LookupDrafter
 from borrador.draft.model import ModelDrafter, ModelDraftSession
 from borrador.draft.protocol import Price
 from borrador.draft.recycle import RecycleDrafter
+from borrador.engine.planner import COSTS
 from borrador.engine.profile import HeldProfile, Profile
 from borrador.types import SamplingParams
 
@@ -83,7 +84,7 @@ def test_what_was_learnt_is_told_at_the_end(tmp_path: Path) -> None:
     held = HeldProfile(profile)
     with Lineup(make_parts(), held) as lineup:
         lineup.answer(lineup.ways[-1], PROMPT, PARAMS, 8)
-    assert set(held.read()) >= {"costs", "drafters"}
+    assert set(held.read()) >= {COSTS, "drafters"}
     assert set(held.read()["drafters"]) == {"lookup", "small"}
     assert not profile.path.exists()
 

@@ -102,12 +102,13 @@ def open_parts(model: str, config: EngineConfig, *, quiet: bool) -> tuple[Parts,
     Draft models get the names that they will have whatever the working folder is.
     """
     from borrador.engine.loading import open_parts as load_parts
+    from borrador.engine.planner import COSTS
     from borrador.engine.profile import HeldProfile
 
     find_model(model, quiet=quiet)
     names = tuple(_lasting_name(name, quiet=quiet) for name in expand_specs(config.draft))
     parts = load_parts(model, replace(config, draft=names))
-    return parts, None if parts.profile is None else HeldProfile(parts.profile, without=("costs",))
+    return parts, None if parts.profile is None else HeldProfile(parts.profile, without=(COSTS,))
 
 
 def keep(held: HeldProfile, found: Plan) -> None:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from borrador.draft.protocol import Price
 from borrador.engine.candidates import ALONE, Load, PassCost
 
 BASE_CONTEXT = 64  # the first token of a context costs more than the next ones
-_FOLLOW_LEVEL = 0.1  # share of a new observation that a size takes over
-_FOLLOW_AGE, _OLD = 0.01, 30  # and more of it for every pass since it was last seen, up to so many
-_FRESH = 20  # passes; a size that was seen more lately follows no other
+_FOLLOW_LEVEL = 0.1  # share of a new observation that all sizes take over
+_FOLLOW_SHAPE = 0.03  # and the size that it is of besides
+_FOLLOW_AGE, _OLD = 0.002, 30  # and more of it for every pass since it was last seen, up to so many
+_FRESH = 20  # passes; a size that was seen more lately is known
 _LARGEST_STEP = 0.1
 _LARGEST_SURPRISE = 0.5  # a pass that was stalled by other programs counts as at most half as long again
-_ETERNITY_S = 1e6
+_LEAST_S, _ETERNITY_S = 1e-9, 1e6
 _STALLED = 5.0  # a proposal counts for at most so many times the limit
 _BEYOND = 1.5  # a pass with so many times the most rows known is a size of its own
 
@@ -41,6 +43,10 @@ class RowCosts:
 
     More rows are never cheaper: what looks so is noise, and is evened out by isotonic regression.
 
+    T is a level, which every pass moves, times a shape, which only moves slowly: programs beside this one slow passes
+    of all sizes down, and what counts for a decision is how sizes compare. Sizes that are seen shift in the shape
+    against each other, never together against those that are not: however long it goes on, noise does not move these.
+
     Args:
         seconds: measured seconds by rows, at least for 1 row, behind a short context of `BASE_CONTEXT` tokens.
         context: what each further token of it adds.
@@ -48,10 +54,11 @@ class RowCosts:
 
     def __init__(self, seconds: Mapping[int, float], context: ContextCosts = NO_CONTEXT) -> None:
         self._rows = sorted(seconds)
-        self._seconds = rising([seconds[rows] for rows in self._rows])
+        self._shape = [math.log(max(seconds[rows], _LEAST_S)) for rows in self._rows]
+        self._level = 0.0
         self._context = context
         self._ages = [_FRESH + 1] * len(self._rows)  # passes since each size was last seen
-        self._table: dict[float, float] = {}  # by rows, as they are asked for
+        self._settle()
 
     def __call__(self, rows: float) -> float:
         return self._at(rows)
@@ -73,40 +80,34 @@ class RowCosts:
     def observe(self, rows: int, seconds: float, load: Load = ALONE) -> None:
         """Follow a pass that really ran: the machine's load, and where weights lie, change what passes cost.
 
-        A size that was not seen for long follows those that are seen, and moves more when it is seen again.
+        A size that was not seen for long shifts more when it is seen again.
         """
         fixed, each = self._added(load)
-        expected = self._at(rows) + fixed + each * rows
+        own = self._between(self._seen if rows <= self._rows[-1] else self._seconds, rows)
+        expected = own + fixed + each * rows
         surprise = _surprise(seconds, expected)
         if rows > _BEYOND * self._rows[-1]:
-            self._seconds.append(self._at(rows))
             self._rows.append(rows)
+            self._shape.append(math.log(own) - self._level)
             self._ages.append(_FRESH + 1)
         nearest = self._nearest(rows)
-        is_fresh = min(self._ages[index] for index in nearest) <= _FRESH
-        for index, age in enumerate(self._ages):
-            if index in nearest:
-                gain = nearest[index] * (_FOLLOW_LEVEL + _FOLLOW_AGE * min(age, _OLD))
-                self._ages[index] = 0
-            else:
-                gain = _FOLLOW_LEVEL if is_fresh and age > _FRESH else 0.0
-                self._ages[index] = age + 1
-            self._seconds[index] *= 1.0 + min(max(gain * surprise, -_LARGEST_STEP), _LARGEST_STEP)
-        self._seconds = rising(self._seconds)
-        self._table = {}
-        added = 1.0 - self._at(rows) / expected if expected else 0.0  # the part that the context adds
-        factor = 1.0 + _FOLLOW_LEVEL * surprise * min(max(added, 0.0), 1.0)
-        self._context = ContextCosts(*(factor * known for known in self._context))
+        age = min(self._ages[index] for index in nearest)
+        self._level += _FOLLOW_LEVEL * surprise if age <= _FRESH else 0.0
+        self._ages = [0 if index in nearest else age + 1 for index, age in enumerate(self._ages)]
+        self._shift(nearest, _limited((_FOLLOW_SHAPE + _FOLLOW_AGE * min(age, _OLD)) * surprise))
+        self._settle()
+        factor = 1.0 + _FOLLOW_LEVEL * surprise * (1.0 - own / expected)  # by the part that the context adds
+        self._context = ContextCosts(factor * self._context.reading_s, factor * self._context.row_s)
 
     def scale(self, seconds: float) -> None:
         """Let a pass over one row behind a short context take so many seconds, and all others accordingly."""
         factor = seconds / self._at(1)
-        self._seconds = [factor * known for known in self._seconds]
+        self._level += math.log(factor)
         self._context = ContextCosts(*(factor * known for known in self._context))
-        self._table = {}
+        self._settle()
 
     def as_json(self) -> dict[str, Any]:
-        return {"rows": self._rows, "seconds": self._seconds, "context": list(self._context)}
+        return {"rows": self._rows, "seconds": self._seen, "context": list(self._context)}
 
     @classmethod
     def from_json(cls, stored: Any) -> RowCosts:
@@ -120,11 +121,29 @@ class RowCosts:
         return cls(dict(zip(rows, seconds, strict=True)), ContextCosts(reading_s, row_s))
 
     def _at(self, rows: float) -> float:
+        return self._between(self._seconds, rows)
+
+    def _between(self, seconds: Sequence[float], rows: float) -> float:
+        """On the straight line through the sizes around `rows`."""
         if len(self._rows) == 1:
-            return self._seconds[0] * rows / self._rows[0]
+            return seconds[0] * rows / self._rows[0]
         high, share = self._place(rows)
-        low = self._seconds[high - 1]
-        return low + (self._seconds[high] - low) * share
+        low = seconds[high - 1]
+        return low + (seconds[high] - low) * share
+
+    def _shift(self, nearest: Mapping[int, float], step: float) -> None:
+        """Move these sizes against others seen lately, which keep their seconds; the rest keeps its part of both."""
+        fresh = [index for index, age in enumerate(self._ages) if age <= _FRESH]
+        common = step / len(fresh)
+        for index in fresh:
+            self._shape[index] += step * nearest.get(index, 0.0) - common
+        self._level += common
+
+    def _settle(self) -> None:
+        self._seen = [math.exp(self._level + part) for part in self._shape]
+        is_rising = all(low <= high for low, high in pairwise(self._seen))
+        self._seconds = self._seen if is_rising else rising(self._seen)
+        self._table: dict[float, float] = {}  # by rows, as they are asked for
 
     def _added(self, load: Load) -> tuple[float, float]:
         """Seconds that this load's contexts add to a pass, and to each of its rows."""
@@ -194,3 +213,7 @@ def _surprise(seconds: float, expected: float) -> float:
     if not expected:
         return 0.0
     return min(max(seconds / expected - 1.0, -_LARGEST_SURPRISE), _LARGEST_SURPRISE)
+
+
+def _limited(step: float) -> float:
+    return min(max(step, -_LARGEST_STEP), _LARGEST_STEP)

@@ -19,6 +19,7 @@ from borrador.engine.profile import Profile
 from borrador.engine.proposer import DraftPlan
 from borrador.models.target import Target
 
+COSTS = "row_costs"  # the value of a profile that says what passes cost
 _SAVED_EVERY_S = 60.0
 
 
@@ -94,7 +95,7 @@ class Planner:
         if now or time.monotonic() - self._saved > _SAVED_EVERY_S:
             learnt = self.learnt
             drafters = {**_mapping(self._profile.read().get("drafters")), **learnt["drafters"]}
-            self._profile.write({**learnt, "costs": self._costs.as_json(), "drafters": drafters})
+            self._profile.write({**learnt, COSTS: self._costs.as_json(), "drafters": drafters})
             self._saved = time.monotonic()
 
     def _make_controller(self, costs: RowCosts, learnt: Mapping[str, Any]) -> Controller:
@@ -114,7 +115,7 @@ class Planner:
 def _stored_costs(stored: Mapping[str, Any], target: Target) -> RowCosts | None:
     """The costs known, at the speed that memory has now."""
     try:
-        costs = RowCosts.from_json(stored["costs"])
+        costs = RowCosts.from_json(stored[COSTS])
     except (ValueError, KeyError, TypeError):
         return None
     costs.scale(measure_level(target))
