@@ -84,7 +84,7 @@ def drafters(kind: str, continuation: Callable[[Sequence[int]], Sequence[int]], 
 
 
 @pytest.mark.parametrize("kind", ["oracle", "narrow model", "wide model"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     params=params(),
     prompt=st.text(LETTERS[:6], min_size=1, max_size=12),

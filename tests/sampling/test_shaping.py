@@ -117,7 +117,7 @@ SIZES = st.sampled_from([1, 2, 15, 17, 63, 65, 511, 1025, 4000])
 SPREADS = st.sampled_from([0.05, 1.0, 3.0, 9.0])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(seed=st.integers(0, 10_000), size=SIZES, spread=SPREADS, params=SHAPES)
 def test_shaped_distribution_follows_its_definition(
     seed: int, size: int, spread: float, params: SamplingParams
@@ -129,7 +129,7 @@ def test_shaped_distribution_follows_its_definition(
     np.testing.assert_allclose(law.probabilities, probabilities, rtol=3e-5, atol=1e-37)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(seed=st.integers(0, 10_000), size=SIZES, params=SHAPES, position=st.integers(0, 2**20))
 def test_seeded_choice_wins_the_gumbel_race_over_the_shaped_distribution(
     seed: int, size: int, params: SamplingParams, position: int
@@ -154,7 +154,7 @@ EDITS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     seed=st.integers(0, 10_000),
     edits=EDITS,
@@ -327,7 +327,7 @@ def test_top_k_is_sorted_and_breaks_ties_by_id(k: int) -> None:
     assert logits.tolist() == row[expected].tolist()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(seed=st.integers(0, 1000), size=SIZES, u=st.floats(0.0, 1.0, exclude_max=True))
 def test_pick_inverts_the_running_sum_and_never_takes_a_weight_of_zero(seed: int, size: int, u: float) -> None:
     generator = np.random.default_rng(seed)

@@ -62,7 +62,7 @@ QUIET = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.
 
 
 @given(st.sampled_from(PATHS), bodies, mutations)
-@settings(max_examples=300, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=300, suppress_health_check=QUIET)
 def test_random_requests_are_answered_or_refused(
     fuzzed: Rig, path: str, body: dict[str, Any], changes: list[tuple[int, bytes]]
 ) -> None:
@@ -71,7 +71,7 @@ def test_random_requests_are_answered_or_refused(
 
 @pytest.mark.long
 @given(st.sampled_from(PATHS), bodies, mutations)
-@settings(max_examples=50_000, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=50_000, derandomize=False, suppress_health_check=QUIET)
 def test_fifty_thousand_random_requests_are_answered_or_refused(
     fuzzed: Rig, path: str, body: dict[str, Any], changes: list[tuple[int, bytes]]
 ) -> None:
