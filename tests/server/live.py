@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import uvicorn
 from starlette.types import ASGIApp
+from tests.batches import PATIENCE_S
 
 from borrador.server.config import ServerConfig
 from borrador.server.listening import bind, uvicorn_config
@@ -47,8 +48,8 @@ def serving(app: ASGIApp, config: ServerConfig | None = None) -> Iterator[int]:
         thread.join()
 
 
-def connect(port: int, timeout_s: float = 10.0) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", port), timeout=timeout_s)
+def connect(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
 
 
 def exchange(port: int, *pieces: bytes) -> Reply:

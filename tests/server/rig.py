@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import httpx
 import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute
+from tests.batches import eventually
 
 from borrador.engine.llm import LLM
 from borrador.engine.scheduler import Scheduler, SchedulerLimits
@@ -53,11 +53,8 @@ class Rig:
         return self.client.post(path, json=body)
 
     def settle(self) -> None:
-        """Wait until nothing is written or waits any more."""
-        deadline = time.monotonic() + 10
-        while self.scheduler.snapshot().reserved and time.monotonic() < deadline:
-            time.sleep(0.002)
-        assert self.scheduler.snapshot().reserved == 0
+        """Wait until nothing is written or waits any more, and every outcome has been told."""
+        eventually(lambda: self.scheduler.snapshot().reserved == 0 and not self.bridge.is_busy)
 
 
 @contextmanager

@@ -13,11 +13,13 @@ from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.routing import Route
+from tests.batches import PATIENCE_S, eventually
 from tests.server.live import connect, exchange, read_reply, request, serving
 
 from borrador.server.config import ServerConfig
 
-_LIMITS = ServerConfig(port=0, header_bytes=1024, body_bytes=4096, header_timeout_s=0.6, idle_timeout_s=0.4)
+_LIMITS = ServerConfig(port=0, header_bytes=1024, body_bytes=4096)
+_HASTY = ServerConfig(port=0, header_timeout_s=0.6)  # for requests that are sent at once, or never
 
 
 async def _health(_: Request) -> PlainTextResponse:
@@ -47,6 +49,13 @@ _APP = Starlette(routes=[Route("/health", _health), Route("/echo", _echo, method
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
     with serving(_APP, _LIMITS) as port:
+        yield port
+
+
+@pytest.fixture(scope="module")
+def hasty() -> Iterator[int]:
+    """The port of a server that waits for headers only for a moment."""
+    with serving(_APP, _HASTY) as port:
         yield port
 
 
@@ -96,7 +105,7 @@ def test_a_header_without_end_is_refused_before_it_is_kept(port: int, start: byt
             while sent < 50_000_000 and not _is_answered(client):
                 sent += client.send(filling)
         assert read_reply(client).status == 431
-    assert sent < 5_000_000
+    assert sent < 20_000_000  # what the sockets' own buffers take among it
 
 
 def _is_answered(client: socket.socket) -> bool:
@@ -106,56 +115,56 @@ def _is_answered(client: socket.socket) -> bool:
     except BlockingIOError:
         return False
     finally:
-        client.settimeout(10.0)
+        client.settimeout(PATIENCE_S)
 
 
-def test_a_header_that_arrives_a_byte_at_a_time_is_refused_in_time(port: int) -> None:
-    clients = [connect(port) for _ in range(20)]
+def test_a_header_that_arrives_a_byte_at_a_time_is_refused_in_time(hasty: int) -> None:
+    start = time.monotonic()
+    clients = [connect(hasty) for _ in range(20)]
     with contextlib.ExitStack() as stack:
         for client in clients:
             stack.enter_context(client)
-        start = time.monotonic()
         for letter in b"GET /health HT":
             for client in clients:
                 with contextlib.suppress(ConnectionError):
                     client.send(bytes([letter]))
-            assert exchange(port, request("/health")).status == 200
+            assert exchange(hasty, request("/health")).status == 200
             time.sleep(0.05)
         replies = [read_reply(client) for client in clients]
-        assert {(reply.status, reply.error["code"]) for reply in replies} == {(408, "header_timeout")}
-        assert 0.5 < time.monotonic() - start < 5.0
+    assert {(reply.status, reply.error["code"]) for reply in replies} == {(408, "header_timeout")}
+    assert time.monotonic() - start > _HASTY.header_timeout_s
 
 
-def test_a_connection_on_which_nothing_is_sent_is_closed(port: int) -> None:
-    with connect(port) as client:
+def test_a_connection_on_which_nothing_is_sent_is_closed(hasty: int) -> None:
+    with connect(hasty) as client:
         assert client.recv(1) == b""
 
 
-def test_a_connection_between_requests_is_closed_after_its_idle_time(port: int) -> None:
-    with connect(port) as client:
+def test_a_connection_between_requests_is_closed_after_its_idle_time() -> None:
+    with serving(_APP, ServerConfig(port=0, idle_timeout_s=0.4)) as port, connect(port) as client:
+        start = time.monotonic()
         client.sendall(request("/health"))
         assert read_reply(client).body == b"fine"
-        start = time.monotonic()
         assert client.recv(1) == b""
-        assert 0.3 < time.monotonic() - start < 5.0
+        assert time.monotonic() - start > 0.4
 
 
-def test_line_breaks_do_not_keep_a_connection_open(port: int) -> None:
-    with connect(port) as client:
+def test_line_breaks_do_not_keep_a_connection_open(hasty: int) -> None:
+    with connect(hasty) as client:
         client.sendall(request("/health"))
         assert read_reply(client).status == 200
         client.sendall(b"\r\n")
         assert read_reply(client).status == 408
 
 
-def test_an_answer_may_take_longer_than_a_header(port: int) -> None:
-    with connect(port) as client:
+def test_an_answer_may_take_longer_than_a_header(hasty: int) -> None:
+    with connect(hasty) as client:
         client.sendall(request("/slow", "Connection: close"))
         assert client.makefile("rb").read().count(b"tick") == 10
 
 
-def test_half_a_request_sent_ahead_does_not_cut_the_answer_before_it(port: int) -> None:
-    with connect(port) as client:
+def test_half_a_request_sent_ahead_does_not_cut_the_answer_before_it(hasty: int) -> None:
+    with connect(hasty) as client:
         client.sendall(request("/slow") + b"GET /health HTTP/1.1\r\nHo")
         answer = client.makefile("rb").read()
     assert answer.count(b"tick") == 10
@@ -172,9 +181,10 @@ def test_requests_on_one_connection_are_all_served(port: int) -> None:
 def test_framing_cannot_outweigh_the_body(port: int) -> None:
     with connect(port) as client:
         client.sendall(request("/echo", "Transfer-Encoding: chunked", method="POST"))
-        for _ in range(3):
+        for _ in range(200):  # with 20 bytes of a body each
+            if _is_answered(client):
+                break
             client.sendall((b"1;" + b"x" * 1000 + b"\r\na\r\n") * 20)
-            time.sleep(0.1)
         reply = read_reply(client)
     assert (reply.status, reply.error["code"]) == (413, "body_too_large")
 
@@ -188,5 +198,4 @@ def test_more_connections_than_allowed_are_refused() -> None:
         reply = read_reply(stack.enter_context(connect(port)))
         assert (reply.status, reply.error["code"], reply.headers["retry-after"]) == (503, "connections", "1")
         held.pop().close()
-        time.sleep(0.2)
-        assert exchange(port, request("/health")).status == 200
+        eventually(lambda: exchange(port, request("/health")).status == 200)

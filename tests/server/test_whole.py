@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import threading
@@ -9,10 +10,12 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from statistics import median
 
 import httpx
 import pytest
 from starlette.routing import Route
+from tests.batches import eventually
 from tests.server.live import Reply, connect, exchange, read_reply, request
 from tests.server.whole import Whole, whole
 from tests.server.writing import oracle, writing_llm
@@ -23,6 +26,7 @@ from borrador.server.service import Service
 
 _PATH = "/v1/chat/completions"
 _CHAT = {"messages": [{"role": "user", "content": "Hello"}]}
+_CHUNKED = "Transfer-Encoding: chunked"
 
 
 def _llm() -> LLM:
@@ -31,7 +35,7 @@ def _llm() -> LLM:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Whole]:
-    with whole(_llm(), ServerConfig(port=0, body_timeout_s=0.5)) as running:
+    with whole(_llm()) as running:
         yield running
 
 
@@ -109,12 +113,13 @@ BAD_BODIES: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("body", BAD_BODIES.values(), ids=BAD_BODIES)
-def test_a_bad_body_is_refused_at_once_in_the_shape_of_all_errors(server: Whole, body: bytes) -> None:
+def test_a_bad_body_is_refused_in_the_shape_of_all_errors_without_much_work(server: Whole, body: bytes) -> None:
     _post(server.port, b"{}")  # whatever is made on first use
-    start = time.monotonic()
+    start = time.process_time()  # which stands still while other programs have the processor
     reply = _post(server.port, body)
-    assert time.monotonic() - start < 1.0
+    assert time.process_time() - start < 2.0
     assert 400 <= reply.status < 500
+    assert reply.status != 408
     assert set(reply.error) == {"message", "type", "param", "code"}
     assert len(reply.error["message"]) < 500
     assert exchange(server.port, request("/health")).status == 200
@@ -126,10 +131,8 @@ def test_a_bad_body_is_refused_at_once_in_the_shape_of_all_errors(server: Whole,
         (request(_PATH, method="POST"), b"", 400),
         (request(_PATH, "Content-Length: -5", method="POST"), b"{}", 400),
         (request(_PATH, "Content-Length: 1", method="POST"), b"{", 400),
-        (request(_PATH, "Content-Length: 50", method="POST"), b"{}", 408),
         (request(_PATH, f"Content-Length: {2**21 + 1}", method="POST"), b"", 413),
-        (request(_PATH, "Transfer-Encoding: chunked", method="POST"), b"-5\r\n{}\r\n0\r\n\r\n", 400),
-        (request(_PATH, "Transfer-Encoding: chunked", method="POST"), b"2\r\n{}\r\n", 408),
+        (request(_PATH, _CHUNKED, method="POST"), b"-5\r\n{}\r\n0\r\n\r\n", 400),
         (request(_PATH, "Transfer-Encoding: gzip, chunked", method="POST"), b"0\r\n\r\n", 400),
         (request(_PATH, "Content-Encoding: gzip", "Content-Length: 2", method="POST"), b"{}", 415),
         (request(_PATH, method="PUT"), b"", 405),
@@ -144,16 +147,23 @@ def test_a_body_that_is_not_what_its_header_says_is_refused(
     assert set(reply.error) == {"message", "type", "param", "code"}
 
 
+@pytest.mark.parametrize(("header", "body"), [("Content-Length: 50", b"{}"), (_CHUNKED, b"2\r\n{}\r\n")])
+def test_a_body_that_does_not_come_to_its_end_is_refused(header: str, body: bytes) -> None:
+    with whole(_llm(), ServerConfig(port=0, body_timeout_s=0.2)) as server:
+        reply = exchange(server.port, request(_PATH, header, method="POST") + body)
+    assert (reply.status, reply.error["code"]) == (408, "body_timeout")
+
+
 def test_chunks_without_end_are_refused(server: Whole) -> None:
     chunk = b"10000\r\n" + b"a" * 65536 + b"\r\n"
-    head = request(_PATH, "Transfer-Encoding: chunked", method="POST")
+    head = request(_PATH, _CHUNKED, method="POST")
     assert exchange(server.port, head, *[chunk] * 40).status == 413
 
 
 def test_the_event_loop_goes_on_while_bad_bodies_come_in(server: Whole) -> None:
     """Four clients send the slowest bodies over and over; health is asked meanwhile."""
     slowest = [BAD_BODIES[name] for name in ("10,000 deep", "5 MB of Unicode", "100,000 biases")]
-    stop = threading.Event()
+    stop, took = threading.Event(), list[float]()
 
     def attack() -> None:
         while not stop.is_set():
@@ -165,10 +175,11 @@ def test_the_event_loop_goes_on_while_bad_bodies_come_in(server: Whole) -> None:
         for _ in range(30):
             start = time.monotonic()
             assert exchange(server.port, request("/health")).status == 200
-            assert time.monotonic() - start < 2.0
+            took.append(time.monotonic() - start)
         stop.set()
         for attacker in attackers:
             attacker.result()
+    assert median(took) < 2.0  # one of them may meet a machine that is busy
 
 
 def test_readers_that_never_read_are_given_up_and_the_others_served() -> None:
@@ -182,11 +193,8 @@ def test_readers_that_never_read_are_given_up_and_the_others_served() -> None:
             client.connect(("127.0.0.1", running.port))
             client.sendall(request(_PATH, f"Content-Length: {len(body)}", method="POST") + body)
             clients.append(client)
-        until = time.monotonic() + 30.0
-        while time.monotonic() < until and running.metrics().get('answers_total{reason="cancelled"}', 0) < 4:
-            time.sleep(0.05)
-        assert running.metrics()['answers_total{reason="cancelled"}'] == 4
-        assert running.metrics()["requests_running"] == 0
+        eventually(lambda: running.metrics().get('answers_total{reason="cancelled"}') == 4)
+        eventually(lambda: running.metrics()["requests_running"] == 0)
         answer = running.client.post(_PATH, json={**_CHAT, "max_tokens": 5}).json()
         assert answer["choices"][0]["message"]["content"] == "aaaaa"
         for client in clients:
@@ -199,7 +207,8 @@ def test_slow_headers_on_many_connections_leave_room_for_others() -> None:
         clients = [connect(running.port) for _ in range(200)]
         for letter in b"POST /v1":
             for client in clients:
-                client.send(bytes([letter]))
+                with contextlib.suppress(ConnectionError):
+                    client.send(bytes([letter]))
             assert running.client.post(_PATH, json=_CHAT).status_code == 200
         assert {read_reply(client).status for client in clients} == {408}
         for client in clients:
@@ -226,6 +235,7 @@ def test_more_than_there_is_room_for_is_refused_and_nothing_lost() -> None:
         with ThreadPoolExecutor(64) as pool:
             for done in [pool.submit(ask, running.url) for _ in range(64)]:
                 done.result()
+        eventually(lambda: running.client.get("/v1/borrador/stats").json()["reserved"] == 0)
         seen, stats = running.metrics(), running.client.get("/v1/borrador/stats").json()
     assert set(statuses) == {200, 429}
     assert statuses.total() == 64 * 20
@@ -233,4 +243,4 @@ def test_more_than_there_is_room_for_is_refused_and_nothing_lost() -> None:
     assert seen['answers_total{reason="length"}'] == statuses[200]
     assert seen['requests_rejected_total{reason="queue_full"}'] == statuses[429]
     assert stats["requests_admitted"] == stats["requests_finished"] == statuses[200]
-    assert stats["requests_cancelled"] == stats["requests_failed"] == stats["reserved"] == 0
+    assert stats["requests_cancelled"] == stats["requests_failed"] == 0
