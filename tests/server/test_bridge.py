@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import socket
 import threading
-import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import httpx
 import pytest
+from tests.batches import PATIENCE_S, eventually
 from tests.scripted import OracleDrafter
 from tests.server.rig import Rig, serve, serve_app
 from tests.server.writing import writing_llm, written_of
@@ -26,9 +27,24 @@ HELLO = [{"role": "user", "content": "Hi"}]
 
 @pytest.fixture
 def slow() -> Iterator[Rig]:
-    """A server whose passes take 50 ms, and which shows a sign of life twice in one."""
+    """A server with one place to write in, which often shows a sign of life to those that wait for it."""
     with serve(writing_llm("slow", pass_s=0.05), ServerConfig(ping_s=0.1, concurrent=1, waiting=2)) as running:
         yield running
+
+
+@pytest.fixture
+def endless() -> Iterator[Rig]:
+    """The same with answers that no test waits for."""
+    with serve(writing_llm("slow " * 800, pass_s=0.05), ServerConfig(ping_s=0.1, concurrent=1, waiting=2)) as running:
+        yield running
+
+
+@contextmanager
+def streaming(rig: Rig) -> Iterator[httpx.Response]:
+    """A stream, of which its reader has read nothing but the status."""
+    with rig.client.stream("POST", PATH, json={"messages": HELLO, "stream": True}) as response:
+        assert response.status_code == 200
+        yield response
 
 
 def test_nothing_but_health_works_until_the_model_is_loaded() -> None:
@@ -53,31 +69,19 @@ def test_a_server_that_ends_takes_no_more_but_finishes_what_it_has(slow: Rig) ->
         assert response.read().endswith(b"data: [DONE]\n\n")
 
 
-def test_a_stream_that_waits_shows_signs_of_life(slow: Rig) -> None:
-    first = threading.Thread(target=lambda: slow.post(PATH, messages=[{"role": "user", "content": "x" * 2000}]))
-    first.start()
-    while not slow.scheduler.snapshot().running:
-        time.sleep(0.001)
-    with slow.client.stream("POST", PATH, json={"messages": HELLO, "stream": True}) as response:
-        body = response.read()
-    first.join()
-    assert body.startswith(b": ping\n\n")
-    assert b'"role":"assistant"' in body
+def test_a_stream_that_waits_shows_signs_of_life(endless: Rig) -> None:
+    with streaming(endless) as first, streaming(endless) as second:
+        told = second.iter_raw()
+        assert next(told).startswith(b": ping\n\n")
+        first.close()
+        assert any(b'"role":"assistant"' in part for part in told)
 
 
-def test_a_request_beyond_the_queue_is_refused_before_it_is_looked_at(slow: Rig) -> None:
-    threads = [threading.Thread(target=lambda: slow.post(PATH, messages=HELLO)) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    while slow.scheduler.snapshot().reserved < 3:
-        time.sleep(0.001)
-    start = time.monotonic()
-    response = slow.post(PATH, messages=[{"role": "assistant", "content": None}])
-    assert time.monotonic() - start < 1
+def test_a_request_beyond_the_queue_is_refused_before_it_is_looked_at(endless: Rig) -> None:
+    with streaming(endless), streaming(endless), streaming(endless):
+        response = endless.post(PATH, messages=[{"role": "assistant", "content": None}])
     assert (response.status_code, response.json()["error"]["type"]) == (429, "rate_limit_error")
     assert int(response.headers["retry-after"]) >= 1
-    for thread in threads:
-        thread.join()
 
 
 def test_an_answer_that_runs_out_of_time_ends_as_it_is() -> None:
@@ -89,12 +93,13 @@ def test_an_answer_that_runs_out_of_time_ends_as_it_is() -> None:
 
 
 class FailingDrafter(OracleDrafter):
-    """Fails when it is opened, or when the answer has so many tokens."""
+    """Fails when it is opened, or when the answer has so many tokens and it may."""
 
     def __init__(self, after: int, error: Exception) -> None:
         super().__init__(self._propose)
         self.after = after
         self.error = error
+        self.may_fail = threading.Event()
 
     def open(self, shaper: Shaper, /) -> OracleDrafter:
         if self.after == 0:
@@ -103,6 +108,7 @@ class FailingDrafter(OracleDrafter):
 
     def _propose(self, context: Sequence[int]) -> Sequence[int]:
         if written_of(context) >= self.after:
+            assert self.may_fail.wait(PATIENCE_S)
             raise self.error
         return ()
 
@@ -116,10 +122,15 @@ class FailingDrafter(OracleDrafter):
 )
 def test_an_error_has_a_status_before_the_stream_and_an_event_in_it(error: Exception, status: int, code: str) -> None:
     for after, streamed in ((0, True), (0, False), (3, False), (3, True)):
-        with serve(writing_llm("some answer", FailingDrafter(after, error))) as running:
-            response = running.post(PATH, messages=HELLO, stream=streamed)
+        drafter, begins = FailingDrafter(after, error), after == 3 and streamed
+        with serve(writing_llm("some answer", drafter)) as running:
+            if not begins:
+                drafter.may_fail.set()
+            with running.client.stream("POST", PATH, json={"messages": HELLO, "stream": streamed}) as response:
+                drafter.may_fail.set()
+                response.read()
             assert "secret" not in response.text
-            if after == 3 and streamed:
+            if begins:
                 assert response.status_code == 200
                 event = response.text.strip().rsplit("\n\n", 1)[1]
                 assert event.startswith("event: error\ndata: ")
@@ -139,9 +150,7 @@ def test_a_client_that_never_reads_is_left_alone_and_frees_its_seat() -> None:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             client.connect(running.address)
             client.sendall(f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
-            deadline = time.monotonic() + 60
-            while not running.outcomes and time.monotonic() < deadline:
-                time.sleep(0.01)
+            eventually(lambda: bool(running.outcomes))
             running.settle()
         assert [outcome.reason for outcome in running.outcomes] == ["cancelled"]
         assert running.outcomes[0].stats.completion_tokens < 33_000

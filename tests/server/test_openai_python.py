@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import openai
@@ -11,8 +12,10 @@ import pytest
 from openai import OpenAI
 from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolParam
 from pydantic import BaseModel
+from tests.batches import eventually
 from tests.server.conftest import ANSWER
 from tests.server.rig import Rig, serve
+from tests.server.whole import Whole, whole
 from tests.server.writing import writing_llm
 
 from borrador.server.config import ServerConfig
@@ -28,7 +31,7 @@ ADD: ChatCompletionToolParam = {
 CALL = '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>'
 
 
-def client_of(rig: Rig, retries: int = 0, timeout: float = 60) -> OpenAI:
+def client_of(rig: Rig | Whole, retries: int = 0, timeout: float = 60) -> OpenAI:
     return OpenAI(base_url=f"{rig.url}/v1", api_key="unused", max_retries=retries, timeout=timeout)
 
 
@@ -166,23 +169,34 @@ def test_errors_are_those_that_the_client_knows(client: OpenAI) -> None:
 
 
 def test_a_full_server_is_tried_again_when_it_says() -> None:
-    config = ServerConfig(concurrent=1, waiting=0)
+    config = ServerConfig(port=0, concurrent=1, waiting=0)
     with (
-        serve(writing_llm("slowly " * 10, pass_s=0.01), config) as running,
+        whole(writing_llm("slowly " * 300, pass_s=0.05), config) as running,
         client_of(running) as once,
-        client_of(running, retries=5) as patient,
+        client_of(running, retries=20) as patient,
         closing(once.chat.completions.create(model="tiny", messages=HELLO, stream=True)) as stream,
+        ThreadPoolExecutor(1) as pool,
     ):
         next(iter(stream))
         with pytest.raises(openai.RateLimitError) as full:
             once.chat.completions.create(model="tiny", messages=HELLO)
         assert int(full.value.response.headers["retry-after"]) >= 1
-        assert patient.chat.completions.create(model="tiny", messages=HELLO).choices
+        waiting = pool.submit(patient.chat.completions.create, model="tiny", messages=HELLO, max_tokens=3)
+        eventually(lambda: running.metrics()['requests_rejected_total{reason="queue_full"}'] > 1)
+        stream.close()
+        assert waiting.result().choices
 
 
 def test_a_client_that_gives_up_frees_its_seat() -> None:
-    with serve(writing_llm("slowly " * 100, pass_s=0.01)) as running, client_of(running, timeout=0.1) as hasty:
-        with pytest.raises(openai.APITimeoutError):
-            hasty.chat.completions.create(model="tiny", messages=HELLO)
+    with serve(writing_llm("slowly " * 500, pass_s=0.1)) as running:
+
+        def give_up(timeout_s: float) -> bool:
+            """Whether the server had begun to answer by then."""
+            with client_of(running, timeout=timeout_s) as hasty, pytest.raises(openai.APITimeoutError):
+                hasty.chat.completions.create(model="tiny", messages=HELLO)
+            return running.scheduler.snapshot().requests_admitted > 0
+
+        assert any(give_up(timeout_s) for timeout_s in (0.1, 1.0, 10.0))
         running.settle()
-        assert running.scheduler.snapshot().requests_cancelled == 1
+        now = running.scheduler.snapshot()
+        assert now.requests_cancelled == now.requests_admitted
