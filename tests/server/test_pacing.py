@@ -3,13 +3,13 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from statistics import median
+from types import SimpleNamespace
 from typing import BinaryIO
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
+from tests import virtual_time
 from tests.server.live import connect, request
 from tests.server.whole import whole
 from tests.server.writing import oracle, writing_llm
@@ -26,11 +26,10 @@ def _event(number: int, finish_reason: FinishReason | None = None) -> Generation
     return GenerationEvent(text=str(number), token_ids=ids, origin=Origin.TARGET, round=1, finish_reason=finish_reason)
 
 
-def _steps(*steps: Step, gap_s: float = 0.0) -> Callable[[], Awaitable[Step]]:
+def _steps(*steps: Step) -> Callable[[], Awaitable[Step]]:
     left = list(steps)
 
     async def after() -> Step:
-        await asyncio.sleep(gap_s)
         return left.pop(0)
 
     return after
@@ -77,22 +76,27 @@ def test_an_error_is_told_with_the_last_token() -> None:
     assert [step[0][1].error for step in asyncio.run(collect())] == [None, error, error]
 
 
-def test_tokens_are_spread_over_the_time_of_a_step() -> None:
-    """Steps of 4 tokens come every 80 ms: so a token is told about every 20 ms, and none of them early."""
+def test_tokens_are_spread_over_the_time_of_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps of 4 tokens come every 80 ms: so a token is told every 20 ms, once that is known, and none early."""
 
     async def collect() -> list[float]:
-        step = [(0, Progress(7, [_event(number) for number in range(4)]))]
-        pace = TokenPace(_steps(*[step] * 6, gap_s=0.08))
-        times = []
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr("borrador.server.pacing.time", SimpleNamespace(monotonic=loop.time))
+        arrivals = itertools.count(loop.time(), 0.08)
+
+        async def after() -> Step:
+            await asyncio.sleep(next(arrivals) - loop.time())
+            return [(0, Progress(7, [_event(number) for number in range(4)]))]
+
+        pace, times = TokenPace(after), []
         for _ in range(24):
             await pace()
-            times.append(time.monotonic())
+            times.append(loop.time())
         return times
 
-    times = asyncio.run(collect())
-    gaps = [after - before for before, after in itertools.pairwise(times[8:])]
-    assert median(gaps) > 0.005
-    assert times[-1] - times[0] < 1.5
+    times = virtual_time.run(collect())
+    gaps = [after - before for before, after in itertools.pairwise(times)]
+    assert gaps == pytest.approx([0.0] * 3 + [0.08] + [0.02] * 19)
 
 
 Bursts = Sequence[tuple[float, int]]  # seconds to wait, then how many chunks to send at once
@@ -118,12 +122,12 @@ def _packets(app: Callable[..., Awaitable[None]], interval_s: float) -> list[tup
 
     async def send(message: Message) -> None:
         if message["type"] == "http.response.body":
-            sent.append((time.monotonic(), message["body"]))
+            sent.append((asyncio.get_running_loop().time(), message["body"]))
 
     async def receive() -> Message:
         return {"type": "http.disconnect"}
 
-    asyncio.run(FixedIntervals(app, interval_s)({"type": "http"}, receive, send))
+    virtual_time.run(FixedIntervals(app, interval_s)({"type": "http"}, receive, send))
     return sent
 
 
@@ -142,13 +146,12 @@ _REFUSED_FIRST: Bursts = [(0.02, 1)] * 8 + [(0.12, 6)] * 2
 @pytest.mark.parametrize("bursts", [_ONE_BY_ONE, _ACCEPTED, _REFUSED_FIRST])
 def test_at_fixed_intervals_packets_are_the_same_whatever_is_accepted(bursts: Bursts) -> None:
     """The same 20 chunks in the same 0.4 s, one at a time or several: as many blocks, all of one size."""
-    packets = _packets(_writer(bursts), 0.05)
+    packets = _packets(_writer(bursts), 0.06)
     blocks, end = packets[:-1], packets[-1][1]
     assert {len(block) for _, block in blocks} == {BLOCK_BYTES}
     assert end == b""
     times = [when for when, _ in blocks]
-    assert 3 <= len(blocks) <= (times[-1] - times[0]) / 0.05 + 2
-    assert median(after - before for before, after in itertools.pairwise(times)) > 0.03
+    assert [after - before for before, after in itertools.pairwise(times)] == pytest.approx([0.06] * 6)
     assert _data(blocks) == [*(str(number) for number in range(20)), "[DONE]"]
 
 
