@@ -155,6 +155,16 @@ def test_characters_without_a_piece_become_their_bytes() -> None:
     assert pieces(SENTENCEPIECE, "a🙂é") == ["▁a", "<0xF0>", "<0x9F>", "<0x99>", "<0x82>", "é"]
 
 
+def test_characters_without_a_piece_are_unknown_where_bytes_have_no_tokens() -> None:
+    metadata = sentencepiece()
+    metadata["tokenizer.ggml.tokens"] = [text.replace("<0xF0>", "<byte>") for text in metadata["tokenizer.ggml.tokens"]]
+    lacking = Tokenizer.from_metadata(metadata)
+    assert pieces(lacking, "a🙂zé") == ["▁a", "<unk>", "é"]
+    assert lacking.least_tokens("z" * 1000) == 0
+    few = {key: metadata[f"tokenizer.ggml.{key}"][:3] for key in ("tokens", "token_type", "scores")}
+    assert pieces(Tokenizer.from_metadata(sentencepiece(**few, unknown_token_id=1)), "a") == ["<s>"]
+
+
 def test_a_space_goes_before_the_text_and_after_special_tokens_where_the_file_says_so() -> None:
     assert pieces(SENTENCEPIECE, "a<s>a", specials=True) == ["▁a", "<s>", "▁a"]
     bare = Tokenizer.from_metadata(sentencepiece(add_space_prefix=False))
@@ -202,7 +212,8 @@ def test_a_text_may_have_no_token_at_all_where_bytes_are_left_out() -> None:
     assert Tokenizer.from_metadata(metadata).least_tokens("x" * 1000) == 0
 
 
-def test_other_threads_go_on_while_a_long_text_is_encoded() -> None:
+@pytest.mark.parametrize(("tokenizer", "text"), [(BYTE_LEVEL, "hello the "), (SENTENCEPIECE, "abababaaabba")])
+def test_other_threads_go_on_while_a_long_text_is_encoded(tokenizer: Tokenizer, text: str) -> None:
     """What one text takes is one call of the library: without its leave no other thread would count meanwhile."""
     counted, done = 0, threading.Event()
 
@@ -215,7 +226,7 @@ def test_other_threads_go_on_while_a_long_text_is_encoded() -> None:
     thread = threading.Thread(target=count)
     thread.start()
     before = counted
-    BYTE_LEVEL.encode("hello the " * 50_000, specials=False)
+    tokenizer.encode(text * 50_000, specials=False)
     during = counted - before
     done.set()
     thread.join()
@@ -355,16 +366,6 @@ def test_a_damaged_byte_level_vocabulary_is_refused(change: dict[str, Any], mess
 def test_a_damaged_sentencepiece_vocabulary_is_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ModelError, match=message):
         Tokenizer.from_metadata(sentencepiece(**change))
-
-
-def test_a_vocabulary_that_cannot_spell_every_byte_is_refused() -> None:
-    metadata = sentencepiece()
-    metadata["tokenizer.ggml.tokens"] = [text.replace("<0x", "<byte") for text in metadata["tokenizer.ggml.tokens"]]
-    assert pieces(Tokenizer.from_metadata(metadata), "aé🙂") == ["▁a", "é", *["<unk>"] * 4]
-    metadata["tokenizer.ggml.model"] = "llama"
-    del metadata["tokenizer.ggml.tokens"][3:], metadata["tokenizer.ggml.scores"][3:]
-    del metadata["tokenizer.ggml.token_type"][3:]
-    assert pieces(Tokenizer.from_metadata(metadata), "a") == ["<unk>"] * 4
 
 
 @pytest.mark.parametrize("metadata", [byte_level(), sentencepiece()])

@@ -13,6 +13,7 @@ from borrador.extras import EXTRAS, missing_packages
 _PACKAGES = (
     "numpy",
     "tokenizers",
+    "sentencepiece",
     "jinja2",
     "typer",
     "rich",

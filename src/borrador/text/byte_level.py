@@ -39,7 +39,8 @@ class ByteLevelEncoder:
         from tokenizers import Tokenizer
 
         model = _build_model(vocabulary, _read_merges(metadata), pre)
-        self._unknown_id = None if BYTE_OF.keys() <= vocabulary.ids.keys() else len(vocabulary.tokens)
+        self.is_complete = BYTE_OF.keys() <= vocabulary.ids.keys()
+        self._unknown_id = len(vocabulary.tokens)
         user_defined, control = special_tokens(vocabulary)
         self._tokenizers = Tokenizer(model), Tokenizer(model)
         for tokenizer, texts in zip(self._tokenizers, (user_defined, user_defined + control), strict=True):
@@ -49,7 +50,7 @@ class ByteLevelEncoder:
     def encode(self, text: str, *, specials: bool, starts_text: bool) -> list[int]:  # noqa: ARG002 - all begin alike
         # A batch, although of one: for it the library lets go of the interpreter, which long texts would stop else.
         ids: list[int] = self._tokenizers[specials].encode_batch_fast([text], add_special_tokens=False)[0].ids
-        return ids if self._unknown_id is None else [i for i in ids if i != self._unknown_id]
+        return ids if self.is_complete else [i for i in ids if i != self._unknown_id]
 
 
 def special_tokens(vocabulary: Vocabulary) -> tuple[list[str], list[str]]:

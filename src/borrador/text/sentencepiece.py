@@ -1,26 +1,28 @@
-"""SentencePiece-style encoding (Kudo and Richardson, arXiv 1808.06226): merge the best-scored neighbours first.
-
-The `tokenizers` library ranks pairs, a GGUF file ranks results; turning one into the other takes seconds for a
-vocabulary of 262 144, so only the cutting at special tokens is the library's, and the merging is done here.
-"""
+"""SentencePiece-style encoding (Kudo and Richardson, arXiv 1808.06226) on the `sentencepiece` library."""
 
 from __future__ import annotations
 
-import heapq
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from borrador.errors import ModelError
 from borrador.text.byte_level import add_specials, special_tokens
-from borrador.text.vocabulary import DAMAGED, Vocabulary, read_numbers
+from borrador.text.sentencepiece_model import write_model
+from borrador.text.vocabulary import DAMAGED, TokenKind, Vocabulary, read_numbers
 
 if TYPE_CHECKING:
+    import sentencepiece
     import tokenizers
 
 SPACE = "▁"
 _BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+_BYTES = frozenset(f"<0x{byte:02X}>" for byte in range(256))
+_NEVER_MERGED = (TokenKind.UNKNOWN, TokenKind.CONTROL, TokenKind.BYTE)
 _RAW = "\0raw text\0"
+_UNKNOWN = "\uffffunknown\uffff"
 
 
 def byte_of(token: str) -> int | None:
@@ -30,74 +32,53 @@ def byte_of(token: str) -> int | None:
 
 
 class SentencePieceEncoder:
-    """Text to token ids, with byte fallback."""
+    """Text to token ids. Characters without a token become their bytes, or unknown where bytes have no tokens."""
 
     def __init__(self, vocabulary: Vocabulary, metadata: Mapping[str, Any], *, add_space_prefix: bool) -> None:
-        self._ids = vocabulary.ids
-        self._scores = read_numbers(metadata, "tokenizer.ggml.scores", len(vocabulary.tokens), "fiu")
-        self._byte_ids = _find_byte_ids(vocabulary)
-        self._add_space_prefix = add_space_prefix
+        scores = read_numbers(metadata, "tokenizer.ggml.scores", len(vocabulary.tokens), "fiu")
+        self.is_complete = vocabulary.ids.keys() >= _BYTES
+        self._beyond = len(vocabulary.tokens)
+        self._unknown_id = vocabulary.unknown_id or 0
+        self._prefix = " " if add_space_prefix else ""
+        self._processor = _build_processor(vocabulary, scores, byte_fallback=self.is_complete)
         self._cutters = _build_cutters(vocabulary)
 
     def encode(self, text: str, *, specials: bool, starts_text: bool) -> list[int]:
+        # A batch, although of one: for it the library lets go of the interpreter, which long texts would stop else.
+        cuts = self._cutters[specials].encode_batch([text], add_special_tokens=False)[0]
         ids: list[int] = []
-        after_special = starts_text
-        encoding = self._cutters[specials].encode(text, add_special_tokens=False)
-        for token_id, (start, end) in zip(encoding.ids, encoding.offsets, strict=True):
-            raw = token_id == len(self._scores)
-            if raw:
-                prefix = SPACE if self._add_space_prefix and after_special else ""
-                ids.extend(self._encode_raw(prefix + text[start:end].replace(" ", SPACE)))
+        for token_id, (start, end) in zip(cuts.ids, cuts.offsets, strict=True):
+            if token_id == self._beyond:
+                prefix = self._prefix if start or starts_text else ""
+                ids += self._processor.encode(prefix + text[start:end])
             else:
                 ids.append(token_id)
-            after_special = not raw
-        return ids
-
-    def _encode_raw(self, text: str) -> Iterator[int]:
-        for piece in merge_pieces(text, self._ids, self._scores):
-            token_id = self._ids.get(piece)
-            if token_id is None:
-                yield from (self._byte_ids[byte] for byte in piece.encode())
-            else:
-                yield token_id
+        return ids if self.is_complete else [self._unknown_id if i == self._beyond else i for i in ids]
 
 
-def merge_pieces(text: str, ids: Mapping[str, int], scores: list[float]) -> list[str]:
-    """Merge neighbouring pieces, starting from characters, until no two of them form a token.
+def _build_processor(
+    vocabulary: Vocabulary, scores: Sequence[float], *, byte_fallback: bool
+) -> sentencepiece.SentencePieceProcessor:
+    """What merges pieces; characters without any get the id after the last."""
+    from sentencepiece import SentencePieceProcessor
 
-    The pair whose merged token has the highest score goes first, the leftmost of equals.
-    """
-    pieces = list(text)
-    after = list(range(1, len(pieces) + 1))
-    before = list(range(-1, len(pieces)))
-    queue: list[tuple[float, int, int, str, str]] = []
-
-    def offer(left: int, right: int) -> None:
-        if left >= 0 and right < len(pieces):
-            token_id = ids.get(pieces[left] + pieces[right])
-            if token_id is not None:
-                heapq.heappush(queue, (-scores[token_id], left, right, pieces[left], pieces[right]))
-
-    for right in range(1, len(pieces)):
-        offer(right - 1, right)
-    while queue:
-        _, left, right, left_piece, right_piece = heapq.heappop(queue)
-        if pieces[left] != left_piece or pieces[right] != right_piece:
-            continue  # one of them has been merged since
-        pieces[left] += right_piece
-        pieces[right] = ""
-        after[left] = after[right]
-        before[after[right]] = left
-        offer(before[left], left)
-        offer(left, after[left])
-    return [piece for piece in pieces if piece]
+    texts = [*vocabulary.tokens, _UNKNOWN]
+    kinds = [*_piece_kinds(vocabulary, byte_fallback=byte_fallback), int(TokenKind.UNKNOWN)]
+    try:
+        return SentencePieceProcessor(
+            model_proto=write_model(texts, [*scores, 0.0], kinds, byte_fallback=byte_fallback)
+        )
+    except (RuntimeError, OverflowError) as error:
+        raise ModelError(f"tokens and scores must be a SentencePiece vocabulary: {error}", DAMAGED) from None
 
 
-def _find_byte_ids(vocabulary: Vocabulary) -> list[int]:
-    found = [vocabulary.ids.get(f"<0x{byte:02X}>", vocabulary.unknown_id) for byte in range(256)]
-    if any(token_id is None for token_id in found):
-        raise ModelError("the vocabulary must have a token for every byte or an unknown token, it lacks both", DAMAGED)
-    return [token_id for token_id in found if token_id is not None]
+def _piece_kinds(vocabulary: Vocabulary, *, byte_fallback: bool) -> list[int]:
+    """NORMAL pieces are what text is merged into, CONTROL pieces what it never is."""
+    kinds = np.where(np.isin(vocabulary.kinds, _NEVER_MERGED), TokenKind.CONTROL, TokenKind.NORMAL)
+    if byte_fallback:
+        kinds[[vocabulary.ids[text] for text in _BYTES]] = TokenKind.BYTE
+    numbers: list[int] = kinds.tolist()
+    return numbers
 
 
 def _build_cutters(vocabulary: Vocabulary) -> tuple[tokenizers.Tokenizer, tokenizers.Tokenizer]:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from borrador.errors import ModelError, UsageError
-from borrador.text.byte_level import BYTE_OF, ByteLevelEncoder, decode_byte_level
+from borrador.text.byte_level import ByteLevelEncoder, decode_byte_level
 from borrador.text.pretokenizers import find_pre_tokenizer
 from borrador.text.sentencepiece import SPACE, SentencePieceEncoder, byte_of
 from borrador.text.vocabulary import DAMAGED, TokenKind, Vocabulary, read_flag, read_vocabulary
@@ -21,7 +21,13 @@ MAX_CHARACTERS = 1 << 22  # more than any context holds; far longer runs of spac
 
 
 class Encoder(Protocol):
-    """Turns checked text into token ids."""
+    """Turns checked text into token ids.
+
+    Attributes:
+        is_complete: every byte of a text is in the spelling of one of its tokens.
+    """
+
+    is_complete: bool
 
     def encode(self, text: str, *, specials: bool, starts_text: bool) -> list[int]: ...
 
@@ -82,14 +88,13 @@ class Tokenizer:
     @cached_property
     def _longest_token_bytes(self) -> float:
         """Infinite where bytes are left out, so that any text may have no token at all."""
-        ids, tokens = self._vocabulary.ids, self._vocabulary.tokens
-        if not self._sentencepiece and not BYTE_OF.keys() <= ids.keys():
+        if not self._encoder.is_complete:
             return math.inf
-        spelt_in_bytes = None if self._sentencepiece else TokenKind.NORMAL  # with a character for each
-        return max(
-            len(token) if kind == spelt_in_bytes else len(token.encode(errors="replace"))
-            for token, kind in zip(tokens, self._vocabulary.kinds, strict=True)
-        )
+        tokens, kinds = self._vocabulary.tokens, self._vocabulary.kinds
+        if self._sentencepiece:
+            return max(map(len, map(str.encode, tokens)))
+        # Ordinary tokens have a character for each byte.
+        return max(len(t if kind == TokenKind.NORMAL else t.encode()) for t, kind in zip(tokens, kinds, strict=True))
 
     @property
     def vocabulary_size(self) -> int:
