@@ -68,10 +68,9 @@ def test_colours_show_what_the_drafter_knew(rig: Rig, tmp_path: Path) -> None:
 
 
 def test_answer_that_is_stopped_ends_on_the_server(rig: Rig, tmp_path: Path) -> None:
-    long_answer = ANSWER * 2000
-    with serve(writing_llm(long_answer, context_length=200_000)) as slow:
+    with serve(writing_llm(ANSWER * 500, context_length=1 << 16, pass_s=0.02)) as slow:
         with Terminal(
-            "chat", "--url", slow.url, "-n", "90k", environment={"BORRADOR_HISTORY": str(tmp_path)}
+            "chat", "--url", slow.url, "-n", "30k", environment={"BORRADOR_HISTORY": str(tmp_path)}
         ) as terminal:
             terminal.ask("Which colours?")
             terminal.expect("green and blue")

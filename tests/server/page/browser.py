@@ -73,6 +73,20 @@ class Visit:
         """The last answer's text."""
         return self.page.locator(".answer-text").last.text_content() or ""
 
+    def watch_buttons(self) -> None:
+        """Remember from now on what buttons say, for `wait_for_button`."""
+        self.page.evaluate(
+            "() => { window.buttons = new Set(); const look = () => {"
+            " for (const { textContent, disabled } of document.querySelectorAll('button'))"
+            " buttons.add(textContent + (disabled ? ', disabled' : '')); };"
+            " const kinds = { attributes: true, characterData: true, childList: true, subtree: true };"
+            " new MutationObserver(look).observe(document.body, kinds); }"
+        )
+
+    def wait_for_button(self, text: str) -> None:
+        """Wait until a button has said this, for a moment at least, since `watch_buttons`."""
+        self.page.wait_for_function("(text) => buttons.has(text)", arg=text)
+
     @property
     def width(self) -> tuple[int, int]:
         """How wide the page is, and how wide the window."""

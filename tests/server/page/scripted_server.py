@@ -40,7 +40,7 @@ class Script:
         key: the API key that is asked for; empty asks for none.
         speeds: what the server says it measured, with and without drafts.
         draft_tokens_proposed: since the server started.
-        hold_s: before an answer begins.
+        holds: no answer begins while it does and the client waits.
         requests: bodies of the requests for answers.
         writing: answers that are being written.
     """
@@ -53,7 +53,7 @@ class Script:
     key: str = ""
     speeds: tuple[float | None, float | None] = (None, None)
     draft_tokens_proposed: int = 1
-    hold_s: float = 0.0
+    holds: bool = False
     requests: list[dict[str, Any]] = field(default_factory=list)
     writing: int = 0
 
@@ -119,7 +119,8 @@ def create_scripted_app(script: Script) -> Starlette:
 
     async def answer(request: Request) -> Response:
         script.requests.append(await request.json())
-        await asyncio.sleep(script.hold_s)
+        while script.holds and not await request.is_disconnected():
+            await asyncio.sleep(0.01)
         return script.reply(request) or StreamingResponse(_stream(script), media_type="text/event-stream")
 
     routes = [

@@ -108,7 +108,7 @@ def test_markup_in_an_answer_is_shown_as_text(script: Script, here: Visit) -> No
     assert here.answer() == text
     assert here.page.locator(".question").text_content() == "You: <b>bold</b>"
     assert here.page.locator("#turns :is(img, script, b)").count() == 0
-    assert here.page.title() == "scripted · borrador"
+    expect(here.page).to_have_title("scripted · borrador")
 
 
 def test_a_fenced_block_gets_a_frame_and_loses_no_character(script: Script, here: Visit) -> None:
@@ -164,7 +164,10 @@ def test_the_answer_is_read_aloud_in_whole_and_not_token_by_token(here: Visit) -
     )
     here.ask("When?")
     here.finish()
-    assert here.page.evaluate("said") == ["The answer is being written.", f"{MUSEUM_TEXT} Done, 8 tokens."]
+    begins, *rest = here.page.evaluate("said")
+    assert begins == "The answer is being written."
+    assert " ".join(rest) == f"{MUSEUM_TEXT} Done, 8 tokens."
+    assert len(rest) <= 2  # on a slow machine the sentence may be said before the answer has ended
     assert here.page.locator("[aria-live], [role=log]").count() == 1
 
 

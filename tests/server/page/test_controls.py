@@ -30,7 +30,7 @@ def test_stop_ends_the_answer_here_and_on_the_server(script: Script, here: Visit
 
 
 def test_stop_ends_an_answer_that_has_not_begun(script: Script, here: Visit) -> None:
-    script.hold_s = 60.0
+    script.holds = True
     here.ask("Go on")
     wait_until(lambda: len(script.requests) == 1)
     here.page.get_by_role("button", name="Stop").click()
@@ -231,8 +231,9 @@ def test_copy_copies_the_answer_with_and_without_a_clipboard_of_the_page(here: V
     here.page.evaluate(f"Object.defineProperty(navigator, 'clipboard', {{ value: {clipboard} }})")
     here.ask("When?")
     here.finish()
+    here.watch_buttons()
     here.page.get_by_role("button", name="Copy").click()
-    expect(here.page.get_by_role("button", name="Copied")).to_be_visible()
+    here.wait_for_button("Copied")
     here.page.get_by_label("Your question").focus()
     here.page.keyboard.press("Control+V")
     expect(here.page.get_by_label("Your question")).to_have_value(MUSEUM_TEXT)

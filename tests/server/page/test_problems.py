@@ -44,9 +44,10 @@ def test_a_server_that_is_loading_is_met_once_it_has(browser: Browser, url: str,
 def test_a_full_server_is_asked_again_when_it_allows(browser: Browser, url: str, script: Script) -> None:
     script.reply = lambda request: refuse(429, "full", retry_after="2")
     with visit(browser, url, refusals=("429",)) as here:
+        here.watch_buttons()
         here.ask("When?")
         expect(here.page.get_by_role("alert")).to_contain_text("The server is full")
-        expect(here.page.get_by_role("button", name="Try again in 2 s")).to_be_disabled()
+        here.wait_for_button("Try again in 2 s, disabled")
         script.reply = lambda request: None
         here.page.get_by_role("button", name="Try again", exact=True).click()
         here.finish()

@@ -62,15 +62,17 @@ def test_pointing_at_a_token_tells_what_the_target_thought(here: Visit) -> None:
     assert "3 of 5 accepted" in card(here)
 
 
-def test_stop_frees_the_servers_slot(here: Visit, rig: Rig) -> None:
-    allow(here, 12000)
-    here.ask("Colours?")
-    expect(here.token("R")).to_be_visible()
-    here.page.get_by_role("button", name="Stop").click()
-    here.finish()
-    rig.settle()
-    assert rig.outcomes[-1].reason == "cancelled"
-    assert ANSWER.startswith(here.answer())
+def test_stop_frees_the_servers_slot(browser: Browser) -> None:
+    slow = writing_llm(ANSWER, context_length=16384, pass_s=0.05)
+    with serve(slow, routes=page_routes()) as rig, visit(browser, rig.url) as here:
+        allow(here, 12000)
+        here.ask("Colours?")
+        expect(here.token("R")).to_be_visible()
+        here.page.get_by_role("button", name="Stop").click()
+        here.finish()
+        rig.settle()
+        assert rig.outcomes[-1].reason == "cancelled"
+        assert ANSWER.startswith(here.answer())
 
 
 def test_without_drafting_the_answer_is_the_same_and_nothing_of_it_drafted(here: Visit) -> None:
@@ -128,7 +130,8 @@ def test_a_real_model_is_seen_drafting_and_writes_what_it_writes_without(
     browser: Browser, model_path: Callable[[str], Path]
 ) -> None:
     text = "The museum is open from Tuesday to Sunday. Visitors can leave their bags at the entrance."
-    with serve(borrador.load(model_path("smollm2-135m")), routes=page_routes()) as rig, visit(browser, rig.url) as here:
+    llm = borrador.load(model_path("smollm2-135m"), draft_tokens=4)
+    with serve(llm, routes=page_routes()) as rig, visit(browser, rig.url) as here:
         here.page.get_by_role("button", name="Settings").click()
         here.page.get_by_label("Temperature").fill("0")
         here.page.get_by_label("Longest answer").fill("64")
