@@ -167,7 +167,7 @@ def test_a_damaged_model_ends_the_server_with_a_sentence(tmp_path: Path) -> None
     file = tmp_path / "damaged.gguf"
     file.write_bytes(b"GGUF" + bytes(60))
     with start("serve", "-m", str(file), "--port", "0", "--threads", "1", module="borrador") as process:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=120)
     assert (process.returncode, out) == (3, b"")
     assert err.startswith(b"error: ")
     assert b"Traceback" not in err
@@ -183,10 +183,10 @@ def test_a_model_is_served_until_a_signal_comes(model: Path) -> None:
         url = line.split()[3].rstrip(",")
         headers = {"Authorization": "Bearer secret"}
         body = {"prompt": "the", "max_tokens": 4}
-        answer = httpx.post(f"{url}/v1/completions", json=body, headers=headers, timeout=60, trust_env=False)
-        refused = httpx.post(f"{url}/v1/completions", json=body, timeout=60, trust_env=False)
+        answer = httpx.post(f"{url}/v1/completions", json=body, headers=headers, timeout=120, trust_env=False)
+        refused = httpx.post(f"{url}/v1/completions", json=body, timeout=120, trust_env=False)
         process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=120)
     assert (answer.status_code, refused.status_code) == (200, 401)
     assert answer.json()["usage"]["completion_tokens"] == 4
     assert (process.returncode, out) == (0, b"")

@@ -16,7 +16,7 @@ from borrador import __version__
 
 
 def test_no_escape_sequence_reaches_a_pipe() -> None:
-    out, err = start("run", "--trace", "Hello", environment={"FORCE_COLOR": "1"}).communicate(timeout=30)
+    out, err = start("run", "--trace", "Hello", environment={"FORCE_COLOR": "1"}).communicate(timeout=120)
     assert out.decode() == ANSWER
     assert b"\x1b" not in err
 
@@ -27,12 +27,12 @@ def test_terminal_gets_colour_unless_no_color_is_set(environment: dict[str, str]
     process = start("run", "--trace", "Hello", environment=environment, stderr=terminal)
     os.close(terminal)
     shown = _read_terminal(controller)
-    assert process.communicate(timeout=30)[0].decode() == ANSWER
+    assert process.communicate(timeout=120)[0].decode() == ANSWER
     assert (b"\x1b" in shown) is coloured
 
 
 def test_on_one_screen_the_trace_and_the_answer_do_not_mix() -> None:
-    out, _ = start("run", "--trace", "Hello", stderr=subprocess.STDOUT).communicate(timeout=30)
+    out, _ = start("run", "--trace", "Hello", stderr=subprocess.STDOUT).communicate(timeout=120)
     lines = out.decode().splitlines()
     assert [line.split()[0] for line in lines] == ["✓", "round", "round", "round", "The", "7"]
     assert lines[4] == ANSWER
@@ -40,7 +40,7 @@ def test_on_one_screen_the_trace_and_the_answer_do_not_mix() -> None:
 
 def test_on_one_screen_every_answer_has_its_rounds_below_its_header() -> None:
     words = ("run", "--trace", "--n", "2", "--temp", "1", "Hello")
-    out, _ = start(*words, stderr=subprocess.STDOUT).communicate(timeout=30)
+    out, _ = start(*words, stderr=subprocess.STDOUT).communicate(timeout=120)
     one = ["round", "round", "round", "The", "7"]
     assert [line.split()[:1] for line in out.decode().splitlines()] == [[word] for word in ("✓", "==", *one)] + [
         [],
@@ -54,7 +54,7 @@ def test_closed_pipe_ends_the_program_quietly() -> None:
     assert process.stderr is not None
     process.stdout.read(3)
     process.stdout.close()
-    assert process.wait(timeout=30) == 0
+    assert process.wait(timeout=120) == 0
     assert process.stderr.read() == b""
     process.stderr.close()
 
@@ -65,7 +65,7 @@ def test_pipe_that_nobody_reads_is_no_error(words: tuple[str, ...]) -> None:
     os.close(reader)
     process = start(*words, stdout=writer)
     os.close(writer)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=120)
     assert (process.returncode, err) == (0, b"")
 
 
@@ -74,7 +74,7 @@ def test_interrupt_keeps_what_was_written_and_ends_with_130() -> None:
     assert process.stdout is not None
     first = process.stdout.read(11)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=120)
     assert (process.returncode, first) == (130, b"The capital")
     assert (ANSWER * 1000).encode().startswith(first + out)
     assert b"tokens per pass" in err
@@ -87,7 +87,7 @@ def test_interrupt_still_gives_the_whole_json_object() -> None:
     process.stderr.readline()
     process.stderr.readline()
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=120)
     assert process.returncode == 130
     assert b'"finish_reason": "cancelled"' in out
     assert out.endswith(b"}\n")
@@ -99,7 +99,7 @@ def test_interrupt_among_several_answers_ends_them_all() -> None:
     header = process.stdout.readline()
     process.stdout.read(11)
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=120)
     assert (process.returncode, header) == (130, b"== answer 1 of 3 ==\n")
     assert b"==" not in out
 
@@ -107,7 +107,7 @@ def test_interrupt_among_several_answers_ends_them_all() -> None:
 def test_full_disk_is_an_error_and_not_a_traceback() -> None:
     with open("/dev/full", "wb") as full:  # noqa: PTH123
         process = start("run", "-q", "Hello", stdout=full.fileno())
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=120)
     assert process.returncode == 1
     sentence, hint = err.decode().splitlines()
     assert sentence == "error: the system refused an operation: No space left on device"
@@ -125,7 +125,7 @@ def test_closed_streams_are_no_crash(redirection: str, code: int, out: str) -> N
 
 
 def test_tables_on_a_pipe_have_no_blanks_at_the_end_of_a_line() -> None:
-    lines = start("list").communicate(timeout=30)[0].decode().splitlines()
+    lines = start("list").communicate(timeout=120)[0].decode().splitlines()
     assert lines[0].split() == ["name", "on", "disk", "size", "model"]
     assert lines == [line.rstrip() for line in lines]
 
@@ -135,13 +135,13 @@ def test_narrow_terminal_cuts_no_word_off() -> None:
     process = start("list", environment={"COLUMNS": "20"}, stdout=terminal)
     os.close(terminal)
     shown = _read_terminal(controller).decode()
-    assert process.communicate(timeout=30)[1] == b""
+    assert process.communicate(timeout=120)[1] == b""
     assert "qwen2.5-coder-0.5b" in shown
     assert "…" not in shown
 
 
 def test_package_can_be_run_as_a_module() -> None:
-    out, err = start("--version", module="borrador").communicate(timeout=30)
+    out, err = start("--version", module="borrador").communicate(timeout=120)
     assert (out.decode(), err) == (f"borrador {__version__}\n", b"")
 
 
