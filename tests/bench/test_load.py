@@ -5,6 +5,7 @@ from collections import Counter
 from itertools import groupby
 
 import pytest
+from tests import virtual_time
 
 from borrador.bench.client import Answer
 from borrador.bench.load import Level, LoadPlan, run_levels
@@ -41,7 +42,7 @@ def run(server: Server, plan: LoadPlan, *, both: bool) -> list[Level]:
     async def collect() -> list[Level]:
         return [level async for level in run_levels(server.ask, plan, PROMPTS, both=both)]
 
-    return asyncio.run(collect())
+    return virtual_time.run(collect())
 
 
 def test_every_level_has_as_many_clients_as_it_says_and_no_more() -> None:
@@ -108,7 +109,7 @@ def test_seconds_of_a_series_are_those_of_its_blocks() -> None:
     server = Server(pause_s=0.05)
     (level,) = run(server, LoadPlan(clients=(2,), requests=8), both=True)
     for series in level.series:
-        assert 0.2 <= series.seconds < 1.0
+        assert series.seconds == pytest.approx(4 * 0.05)
 
 
 def test_errors_end_one_question_and_not_its_client() -> None:
@@ -124,7 +125,7 @@ def test_client_waits_as_long_as_a_busy_server_asks() -> None:
     server = Server()
     server.errors = {1: RefusedError("busy", status=429, pause_s=0.3)}
     (level,) = run(server, LoadPlan(clients=(1,), requests=2), both=False)
-    assert level.series[0].seconds >= 0.3
+    assert level.series[0].seconds == pytest.approx(0.3)
 
 
 def test_server_that_fails_the_first_question_is_not_tested() -> None:

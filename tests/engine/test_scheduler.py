@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -96,11 +97,16 @@ def test_a_cancelled_request_is_told_of_no_more_and_frees_its_place() -> None:
         assert clerk.tokens(second)
 
 
-def test_an_answer_whose_time_is_over_ends_with_what_it_has() -> None:
-    llm, clerk = make_llm(), Clerk()
+def test_an_answer_whose_time_is_over_ends_with_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    llm, clerk, now = make_llm(), Clerk(), 100.0
+    clock = SimpleNamespace(monotonic=lambda: now, perf_counter=time.perf_counter)
+    for module in ("admission", "batch", "scheduler"):
+        monkeypatch.setattr(f"borrador.engine.{module}.time", clock)
     with Scheduler(llm, SchedulerLimits(concurrent=1), clerk) as scheduler:
-        clerk.hook = lambda: time.sleep(0.01)
-        long, late = send(scheduler, "abc", ENDLESS, deadline_s=0.3), send(scheduler, "bcd", FREE, deadline_s=0.0)
+        with clerk.holding() as held:
+            long, late = send(scheduler, "abc", ENDLESS, deadline_s=9.0), send(scheduler, "bcd", FREE, deadline_s=5.0)
+            held()
+            now += 10.0
         clerk.wait_for(long, late)
         assert clerk.events[long][-1].finish_reason == clerk.events[late][-1].finish_reason == "timeout"
         assert 0 < len(clerk.tokens(long)) < 200
@@ -140,7 +146,7 @@ def test_closing_lets_requests_end_within_the_grace_and_fails_the_others() -> No
     with pytest.raises(UnavailableError, match="it is ending"):
         scheduler.reserve()
     scheduler = Scheduler(llm, SchedulerLimits(concurrent=1), clerk)
-    clerk.hook = lambda: time.sleep(0.01)
+    clerk.hook = lambda: time.sleep(0.1)  # three answers take a minute
     unfinished = [send(scheduler, "abc", ENDLESS) for _ in range(3)]
     scheduler.close(grace_s=0.05)
     assert [type(clerk.errors[key]) for key in unfinished] == [UnavailableError] * 3
