@@ -119,6 +119,7 @@ class Transformer {
 
  private:
   static constexpr size_t slice_limit = 256;  // rows that go through the layers together
+  static constexpr size_t most_head_dim = 1024;
 
   struct FeedForward {
     Matrix gate, up, down;
@@ -173,18 +174,8 @@ class Transformer {
   void plan_rows(const PassRows& rows);
   void begin_pass(const PassRows& rows);
   void forward_slice(const PassRows& rows, size_t begin, size_t end);
-  size_t rows_attended_together() const;
   void embed(const PassRows& rows, size_t begin);
-  void rotate_tables();
-  void attention_block(size_t index);
-  void attend_rows(size_t index);
-  bool plan_ahead();
   void ffn_block(const Layer& layer);
-  void position_heads(size_t index);
-  void position_query(size_t index, size_t head, size_t row);
-  void position_key_value(size_t index, size_t head, size_t row);
-  const float* rope_table_of(size_t index, size_t row) const;
-  void position_head(float* head, const std::vector<float>& norm, const float* table) const;
   void normalise_rows(const std::vector<float>& weight, bool quantised);
   template <class Body>
   void for_pieces(size_t columns, size_t rows, Body&& body);
@@ -193,6 +184,18 @@ class Transformer {
   const uint8_t* input_of(const Matrix& matrix, const float* values, size_t first) const;
   void multiply(std::span<const Job> jobs, const float* values);
   auto activation() const { return shape_.activation == Activation::gelu ? kernels_.gelu_mul : kernels_.silu_mul; }
+
+  // attention_block.cpp
+  size_t rows_attended_together() const;
+  void rotate_tables();
+  void attention_block(size_t index);
+  void position_heads(size_t index);
+  void position_query(size_t index, size_t head, size_t row);
+  void position_key_value(size_t index, size_t head, size_t row);
+  const float* rope_table_of(size_t index, size_t row) const;
+  void position_head(float* head, const std::vector<float>& norm, const float* table) const;
+  void attend_rows(size_t index);
+  bool plan_ahead();
 
   // head.cpp
   void choose_heads(const PassRows& rows);
