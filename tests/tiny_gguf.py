@@ -118,16 +118,16 @@ def write_tiny_model(
         values |= _tokenizer_metadata(architecture, vocabulary)
     for key, value in (values | dict(metadata or {})).items():
         if value is not None:
-            _add_value(writer, key, value)
+            kind = gguf.GGUFValueType
+            writer.add_key_value(key, value, kind.UINT32 if type(value) is int else kind.get_type(value))
 
     block = _block_shapes(architecture, width, heads, kv_heads, head_dim, ffn, experts)
     shapes = _tensor_shapes(block, width, layers, vocabulary, tied)
     replaced = dict(tensors or {})
     for name, shape in shapes.items():
         stored_as = (embedding_format or format) if name in ("token_embd.weight", "output.weight") else format
-        data = _random_tensor(
-            random, name, shape, stored_as, sharpness
-        )  # drawn even if replaced: the others stay the same
+        # Drawn even where it is replaced, so that the others stay the same.
+        data = _random_tensor(random, name, shape, stored_as, sharpness)
         if name not in replaced:
             writer.add_tensor(name, data, raw_dtype=_raw_type(name, shape, stored_as))
     for name, tensor in replaced.items():
@@ -191,19 +191,6 @@ def _tokenizer_metadata(architecture: str, vocabulary: int) -> dict[str, Any]:
         "tokenizer.ggml.add_bos_token": False,
         "tokenizer.chat_template": CHAT_TEMPLATE,
     }
-
-
-def _add_value(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
-    if isinstance(value, bool):
-        writer.add_bool(key, value)
-    elif isinstance(value, int):
-        writer.add_uint32(key, value)
-    elif isinstance(value, float):
-        writer.add_float32(key, value)
-    elif isinstance(value, str):
-        writer.add_string(key, value)
-    else:
-        writer.add_array(key, value)
 
 
 def _tensor_shapes(

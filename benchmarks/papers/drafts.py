@@ -44,7 +44,8 @@ def write_draft(source: Path, out: Path, *, layers: int | None = None, quantisat
         writer = gguf.GGUFWriter(out, file.architecture)
         for key, value in file.metadata.items():
             if key != "general.architecture":
-                _add_value(writer, key, len(kept) if key == count_key else value)
+                kept_value = len(kept) if key == count_key else value
+                writer.add_key_value(key, kept_value, _type_of(kept_value))
         for name in file.tensors:
             new = _new_name(name, kept)
             if new is not None:
@@ -83,14 +84,5 @@ def _add_tensor(writer: gguf.GGUFWriter, file: GgufFile, name: str, new: str, qu
         writer.add_tensor(new, gguf.quantize(values, wanted), raw_dtype=wanted)
 
 
-def _add_value(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
-    if isinstance(value, bool):
-        writer.add_bool(key, value)
-    elif isinstance(value, int):
-        writer.add_uint32(key, value)
-    elif isinstance(value, float):
-        writer.add_float32(key, value)
-    elif isinstance(value, str):
-        writer.add_string(key, value)
-    else:
-        writer.add_array(key, value)
+def _type_of(value: Any) -> gguf.GGUFValueType:
+    return gguf.GGUFValueType.UINT32 if type(value) is int else gguf.GGUFValueType.get_type(value)
