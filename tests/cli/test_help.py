@@ -88,5 +88,5 @@ def test_unknown_command_is_a_usage_error(borrador: Borrador) -> None:
 
 def test_defaults_in_help_are_those_of_the_library(borrador: Borrador) -> None:
     shown = " ".join(borrador("run", "--help").out.split())
-    assert "-n, --max-tokens N Most tokens to write. [default: 512]" in shown
+    assert "-n, --max-tokens N Maximum tokens to write. [default: 512]" in shown
     assert "[default: smollm2-135m]" in shown

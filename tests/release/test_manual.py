@@ -50,7 +50,7 @@ def test_a_page_lists_the_options_with_what_they_take_and_their_defaults() -> No
     assert text.startswith(f'.TH "BORRADOR\\-RUN" 1 "" "borrador {__version__}" "Manual of borrador"\n')
     assert "\n.B borrador run\n[OPTIONS] [PROMPT]\n" in text
     entry = text[text.index("\\fB\\-n\\fR, \\fB\\-\\-max\\-tokens\\fR \\fIN\\fR\n") :]
-    assert entry.splitlines()[1] == "Most tokens to write. [default: 512]"
+    assert entry.splitlines()[1] == "Maximum tokens to write. [default: 512]"
     assert "\\fB\\-h\\fR, \\fB\\-\\-help\\fR\n" in text
 
 

@@ -63,7 +63,7 @@ def describe(
         bool, typer.Option("-V", "--version", callback=_print_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Write with speculative decoding: a fast drafter proposes, the model checks; faster text, the same answer."""
+    """Speculative decoding: a fast drafter proposes, the model checks. Faster text, the same answer."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 

@@ -24,7 +24,7 @@ def compare(
     b: Annotated[Path, typer.Argument(metavar="B.json", help="Another one.")],
     json: opt.JsonOption = False,
 ) -> None:
-    """Compare two saved benchmarks: what differs in how they were made, and B's speed divided by A's.
+    """Compare two saved benchmarks: how they were made, and B's speed divided by A's.
 
     Speeds are compared prompt by prompt, and only prompts that both have; the median comes with its 95 % interval.
     """

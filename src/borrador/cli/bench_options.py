@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, get_args
 
 import typer
 
-from borrador.bench.prompts import Start
+from borrador.bench.prompts import DEFAULT_PROMPTS, BenchPrompt, Start, load_prompts
 from borrador.cli import options as opt
 
 # A whole function with its docstring is longer than what speed needs.
@@ -30,8 +32,8 @@ PromptsOption = Annotated[
     typer.Option(
         "--prompts",
         metavar="FILE",
-        help="JSON Lines with id, task, turns; Spec-Bench's or HumanEval's; or paragraphs of text. Also .gz."
-        "  [default: a set of our own]",
+        help="JSON Lines with id, task, turns; Spec-Bench's or HumanEval's file; or text, a prompt per paragraph. Also"
+        " .gz.  [default: a set of our own]",
     ),
 ]
 PerTaskOption = Annotated[
@@ -40,7 +42,7 @@ PerTaskOption = Annotated[
 ]
 RepeatsOption = Annotated[
     int,
-    typer.Option("--repeats", metavar="N", parser=opt.at_least(1), help="Answer each prompt N times in both ways."),
+    typer.Option("--repeats", metavar="N", parser=opt.at_least(1), help="Answer each prompt N times both ways."),
 ]
 StartOption = Annotated[
     Start,
@@ -48,24 +50,24 @@ StartOption = Annotated[
         "--start",
         metavar="carried|cold|warm",
         parser=_parse_start,
-        help="What drafters know when they meet a prompt: what those before it taught; nothing; or what the other half"
-        " of the prompts taught, which is not measured.",
+        help="What drafters know before a prompt: what earlier prompts taught them (carried), nothing (cold), or what"
+        " the other half of the prompts taught them, which is not measured (warm).",
     ),
 ]
 SaveOption = Annotated[
     Path | None,
-    typer.Option("--save", metavar="FILE.json", help="Keep every run, with machine, models, versions and T(m)."),
+    typer.Option("--save", metavar="FILE.json", help="Save every run, with machine, models, versions and T(m)."),
 ]
 ReportOption = Annotated[
     Path | None,
-    typer.Option("--report", metavar="FILE.html", help="Also write a page with charts, which needs no other file."),
+    typer.Option("--report", metavar="FILE.html", help="Also write a page with charts that needs no other file."),
 ]
 ScoreOption = Annotated[
     bool,
     typer.Option(
         "--score",
-        help="Run the prompts' own tests on the code in the answers, in a sandbox, and say how many pass: HumanEval's,"
-        " or 10 problems of our own without --prompts. Answers get 512 tokens without --max-tokens.",
+        help="Run the tests of HumanEval's problems on the answers, in a sandbox, and report how many pass. Without"
+        " --prompts: 10 problems of our own. Without --max-tokens: 512 tokens.",
     ),
 ]
 ConcurrencyOption = Annotated[
@@ -74,7 +76,7 @@ ConcurrencyOption = Annotated[
         "--concurrency",
         metavar="N,N,...",
         parser=_parse_numbers,
-        help="With --url: clients at a time, one after another.",
+        help="With --url: numbers of clients, one level after another.",
     ),
 ]
 RequestsOption = Annotated[
@@ -83,6 +85,35 @@ RequestsOption = Annotated[
         "--requests",
         metavar="N",
         parser=opt.parse_count,
-        help="With --url: requests of each level.  [default: twice the clients, at least 8]",
+        help="With --url: requests per level.  [default: twice the clients, at least 8]",
     ),
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptOptions:
+    """The prompts that are answered."""
+
+    prompts: PromptsOption = None
+    per_task: PerTaskOption = None
+
+    def load(self) -> Sequence[BenchPrompt]:
+        """Those of the file, or of our own set. Raises UsageError as `load_prompts` does."""
+        return load_prompts(self.prompts or DEFAULT_PROMPTS, self.per_task)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadOptions:
+    """The load on a server."""
+
+    concurrency: ConcurrencyOption = CLIENTS
+    requests: RequestsOption = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultOptions:
+    """What becomes of the answers besides their speed."""
+
+    save: SaveOption = None
+    report: ReportOption = None
+    score: ScoreOption = False

@@ -22,7 +22,7 @@ def report(
     ] = None,
     quiet: opt.QuietOption = False,
 ) -> None:
-    """Write a saved benchmark as one page of HTML with charts, which needs no network and no other file."""
+    """Write a saved benchmark as one HTML page with charts that needs no network and no other file."""
     from borrador.bench.files import require_writable
     from borrador.bench.record import Record
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from borrador.cli import options as opt
-from borrador.cli import token_options as tok
 from borrador.cli import url_options as url_opt
+from borrador.cli.option_groups import DraftOptions, MachineOptions, ShapingOptions, engine_config, spread_groups
 from borrador.cli.output import error_console, standard_output
 from borrador.cli.prompt import require_utf8
 from borrador.cli.run import follow_plan, open_llm
@@ -47,72 +47,51 @@ _WITH_URL = {
 }
 
 
+@spread_groups
 def chat(
+    *,
     command: typer.Context,
     model: opt.ModelOption = opt.MODEL,
-    draft: opt.PlannedDraftOption = None,
-    url: url_opt.UrlOption = None,
-    api_key: url_opt.ApiKeyOption = None,
-    model_name: url_opt.ModelNameOption = None,
-    draft_tokens: opt.DraftTokensOption = opt.ENGINE.draft_tokens,
-    draft_shortlist: opt.DraftShortlistOption = opt.ENGINE.draft_shortlist,
-    history: opt.HistoryOption = opt.ENGINE.history,
+    drafts: DraftOptions,
+    server: url_opt.UrlOptions,
     max_tokens: opt.MaxTokensOption = opt.SAMPLING.max_tokens,
     system: Annotated[str | None, typer.Option("-s", "--system", metavar="TEXT", help="System message.")] = None,
-    temperature: opt.TemperatureOption = opt.SAMPLING.temperature,
-    top_k: opt.TopKOption = opt.SAMPLING.top_k,
-    top_p: opt.TopPOption = opt.SAMPLING.top_p,
-    min_p: opt.MinPOption = opt.SAMPLING.min_p,
-    typical_p: tok.TypicalPOption = opt.SAMPLING.typical_p,
-    repetition_penalty: tok.RepetitionPenaltyOption = opt.SAMPLING.repetition_penalty,
-    presence_penalty: tok.PresencePenaltyOption = opt.SAMPLING.presence_penalty,
-    frequency_penalty: tok.FrequencyPenaltyOption = opt.SAMPLING.frequency_penalty,
-    penalty_window: tok.PenaltyWindowOption = opt.SAMPLING.penalty_window,
+    shaping: ShapingOptions,
     seed: opt.SeedOption = opt.SAMPLING.seed,
     acceptance: opt.AcceptanceOption = opt.SAMPLING.acceptance,
     stop: opt.StopOption = None,
-    threads: opt.ThreadsOption = opt.ENGINE.threads,
-    context: opt.ContextOption = opt.ENGINE.context,
-    profile: opt.ProfileOption = opt.ENGINE.profile,
+    machine: MachineOptions,
     input_history: Annotated[
         bool,
         typer.Option(
             "--input-history/--no-input-history",
-            help="Keep what is typed for the next chat, in the folder of --history.",
+            help="Save what you type for the next chat, in the folder of --history.",
         ),
     ] = True,
     quiet: opt.QuietOption = False,
 ) -> None:
-    """Talk with a model: a line is a question, and the conversation goes on until Ctrl-D.
+    """Talk with a model: each line is a question, until Ctrl-D ends the chat.
 
-    /help lists the commands. Standard output is the answers and nothing else. Questions can come from a file or a pipe
-    too, one on each line; an error then ends the chat.
+    /help lists the commands. Standard output is the answers and nothing else. Questions can also come from a file or a
+    pipe, one per line; an error then ends the chat.
     """
-    url_opt.require_agreement(command, url, _WITH_URL)
+    url_opt.require_agreement(command, server.url, _WITH_URL)
     params = SamplingParams(
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        min_p=min_p,
-        typical_p=typical_p,
-        repetition_penalty=repetition_penalty,
-        presence_penalty=presence_penalty,
-        frequency_penalty=frequency_penalty,
-        penalty_window=penalty_window,
         seed=seed,
         acceptance=acceptance,
         stop=tuple(stop or ()),
         max_tokens=max_tokens,
+        **shaping.as_params(),
     )
     require_utf8("the system message", system)
-    config = opt.engine_config(draft, threads, context, draft_tokens, draft_shortlist, profile=profile, history=history)
+    config = engine_config(drafts, machine)
     settings = _settings(params, config)
     standard_output()
-    if url is None:
-        config = config if draft is not None else follow_plan(model, config, quiet=quiet)
+    if server.url is None:
+        config = config if drafts.draft is not None else follow_plan(model, config, quiet=quiet)
         opened = _open_engine(model, config, quiet=quiet)
     else:
-        opened = _open_server(url, api_key, model_name)
+        opened = _open_server(server.url, server.api_key, server.model_name)
     with opened as backend:
         _talk(backend, settings, system, keep=input_history, quiet=quiet)
 

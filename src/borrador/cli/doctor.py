@@ -35,7 +35,7 @@ def doctor(
 ) -> None:
     """Show what this machine offers, and what would make it faster.
 
-    Ends with exit code 1 if nothing can be run here, or not MODEL.
+    Ends with exit code 1 if no model can run here, or if MODEL cannot.
     """
     output = standard_output()
     path = None

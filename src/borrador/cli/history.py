@@ -48,7 +48,7 @@ def clear(
         ),
     ] = None,
 ) -> None:
-    """Delete histories: all of them, or the one of NAME."""
+    """Delete all histories, or only NAME."""
     count = clear_history(name)
     standard_output().write(f"{counted(count, 'file')} deleted\n")
 

@@ -59,14 +59,14 @@ def find_models(model: str, config: EngineConfig, *, quiet: bool) -> None:
 
 
 def pull(name: NameArgument, quiet: opt.QuietOption = False) -> None:
-    """Fetch a model, and check it."""
+    """Fetch a model and check it."""
     with FetchProgress(error_console(), quiet=quiet) as progress:
         path = download.pull(name, progress=progress)
     standard_output().write(f"{path}\n")
 
 
 def list_models(json: opt.JsonOption = False) -> None:
-    """List the catalogue, and what of it is on disk."""
+    """List the catalogue and what is on disk."""
     entries = _catalogue_entries()
     if json:
         print_json({"models": entries})

@@ -9,8 +9,6 @@ import typer
 
 from borrador.cli.completion import complete_drafter, complete_history, complete_model, complete_words
 from borrador.config import EngineConfig
-from borrador.draft.registry import require_use_of_history
-from borrador.errors import UsageError
 from borrador.models.catalogue import DEFAULT_MODEL
 from borrador.params import ACCEPTANCE, Acceptance, SamplingParams
 
@@ -87,7 +85,7 @@ ModelOption = Annotated[
         help="Catalogue name, path, or hf:OWNER/REPO/FILE.gguf.",
     ),
 ]
-DRAFT_HELP = "Drafter: none, suffix, lookup, recycle, a MODEL, or auto. Repeat it, or use commas.  "
+DRAFT_HELP = "Drafter: none, suffix, lookup, recycle, a MODEL, or auto. Repeat it or separate with commas.  "
 DraftOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -101,7 +99,7 @@ PlannedDraftOption = Annotated[
         "--draft",
         metavar="DRAFT",
         autocompletion=complete_drafter,
-        help=f"{DRAFT_HELP}[default: what `plan` has found, else auto]",
+        help=f"{DRAFT_HELP}[default: the saved plan, else auto]",
     ),
 ]
 DraftTokensOption = Annotated[
@@ -129,7 +127,7 @@ HistoryOption = Annotated[
         "--history",
         metavar="NAME",
         autocompletion=complete_history,
-        help="Draft from earlier answers too: keeps the token ids of answers, not prompts, under NAME in"
+        help="Also draft from earlier answers. Keeps the token ids of answers, not prompts, under NAME in"
         " ~/.cache/borrador-history or $BORRADOR_HISTORY.  [default: nothing is kept]",
     ),
 ]
@@ -145,30 +143,41 @@ ContextOption = Annotated[
         "--context",
         metavar="N",
         parser=parse_count,
-        help="Most tokens of prompt and answer together.  [default: the model's limit, at most 4k]",
+        help="Maximum tokens of prompt and answer together.  [default: the model's limit, at most 4k]",
     ),
 ]
 MaxTokensOption = Annotated[
-    int, typer.Option("-n", "--max-tokens", metavar="N", parser=parse_count, help="Most tokens to write.")
+    int, typer.Option("-n", "--max-tokens", metavar="N", parser=parse_count, help="Maximum tokens to write.")
 ]
 TemperatureOption = Annotated[
     float,
     typer.Option(
-        "--temperature", "--temp", metavar="T", parser=parse_number, help="0 always takes the likeliest token."
+        "--temperature",
+        "--temp",
+        metavar="T",
+        parser=parse_number,
+        help="Sampling temperature; 0 always takes the most likely token.",
     ),
 ]
 TopKOption = Annotated[
-    int, typer.Option("--top-k", metavar="K", parser=parse_integer, help="Sample from the K likeliest; 0 is all.")
+    int,
+    typer.Option("--top-k", metavar="K", parser=parse_integer, help="Sample from the K most likely tokens; 0: all."),
 ]
 TopPOption = Annotated[
-    float, typer.Option("--top-p", metavar="P", parser=parse_number, help="Sample from the likeliest that reach P.")
+    float,
+    typer.Option(
+        "--top-p", metavar="P", parser=parse_number, help="Sample from the most likely tokens that together reach P."
+    ),
 ]
 MinPOption = Annotated[
-    float, typer.Option("--min-p", metavar="P", parser=parse_number, help="Drop those below P times the likeliest.")
+    float,
+    typer.Option(
+        "--min-p", metavar="P", parser=parse_number, help="Drop tokens less likely than P times the most likely one."
+    ),
 ]
 SeedOption = Annotated[
     int | None,
-    typer.Option("--seed", metavar="N", parser=parse_integer, help="Equal seed, equal text.  [default: a fresh draw]"),
+    typer.Option("--seed", metavar="N", parser=parse_integer, help="Equal seeds give equal text.  [default: random]"),
 ]
 CompletionsOption = Annotated[
     int | None,
@@ -176,7 +185,7 @@ CompletionsOption = Annotated[
         "--n",
         metavar="N",
         parser=parse_integer,
-        help="Write N answers; with --seed S, of seeds S, S+1, ...",
+        help="Write N answers; with --seed S, their seeds are S, S+1, ...",
     ),
 ]
 AcceptanceOption = Annotated[
@@ -186,7 +195,7 @@ AcceptanceOption = Annotated[
         metavar="RULE",
         parser=parse_acceptance,
         autocompletion=complete_words(ACCEPTANCE),
-        help="Rule for drafts when sampling: seeded, rejection, block, or auto: seeded with a seed, else block.",
+        help="How sampling accepts drafts: seeded, rejection, block, or auto (seeded with a seed, else block).",
     ),
 ]
 LenienceOption = Annotated[
@@ -195,59 +204,18 @@ LenienceOption = Annotated[
         "--lenience",
         metavar="L",
         parser=parse_number,
-        help="Below 1, accept drafts up to 1/L times as often as is right: answers change.",
+        help="Below 1, accept drafts up to 1/L times as often as is correct; this changes answers.",
     ),
 ]
 StopOption = Annotated[
     list[str] | None, typer.Option("--stop", metavar="TEXT", help="End before this text. Repeat it for several.")
 ]
-JsonSchemaOption = Annotated[
-    str | None,
-    typer.Option("--json-schema", metavar="FILE|JSON", help="Write JSON that fits this schema; {} is any JSON."),
-]
-RegexOption = Annotated[
-    str | None, typer.Option("--regex", metavar="REGEX", help="Write what this regular expression matches as a whole.")
-]
-GrammarOption = Annotated[
-    str | None, typer.Option("--grammar", metavar="FILE", help="Write what this grammar in Lark's syntax allows.")
-]
 ProfileOption = Annotated[
     bool,
     typer.Option(
         "--profile/--no-profile",
-        help="Keep what is measured and learnt of costs and drafters for the next start; no text is kept.",
+        help="Save measured costs and what drafters learnt for the next start; no text is saved.",
     ),
 ]
 QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="No notices and no statistics.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
-
-
-def engine_config(
-    draft: list[str] | None,
-    threads: int | None,
-    context: int | None,
-    draft_tokens: int | None,
-    draft_shortlist: int | None = None,
-    *,
-    profile: bool = False,
-    history: str | None = None,
-) -> EngineConfig:
-    """The engine set up by these options.
-
-    Raises:
-        UsageError: a value breaks its rule, or draft tokens or a history are asked for and no drafter uses them.
-    """
-    config = EngineConfig(
-        draft=tuple(draft) if draft else ENGINE.draft,
-        threads=threads,
-        context=context,
-        draft_tokens=draft_tokens,
-        draft_shortlist=draft_shortlist,
-        profile=profile,
-        history=history,
-    )
-    if history is not None:
-        require_use_of_history(config.draft)
-    if draft_tokens and config.draft == ("none",):
-        raise UsageError(f"--draft-tokens {draft_tokens} needs a drafter, and --draft is none", "Give one with -d.")
-    return config

@@ -16,6 +16,7 @@ from rich.table import Table
 from borrador.bench.prompts import DEFAULT_PROMPTS, Halves, load_prompts, require_room
 from borrador.cli import options as opt
 from borrador.cli.models import find_model
+from borrador.cli.option_groups import DraftOptions, MachineOptions, engine_config
 from borrador.cli.output import (
     counted,
     error_console,
@@ -49,7 +50,7 @@ def plan(
     draft: opt.DraftOption = None,
     prompts: Annotated[
         Path | None,
-        typer.Option("--prompts", metavar="FILE", help="As bench reads them.  [default: a set of our own]"),
+        typer.Option("--prompts", metavar="FILE", help="As for bench.  [default: a set of our own]"),
     ] = None,
     per_task: Annotated[
         int, typer.Option("--per-task", metavar="N", parser=opt.at_least(1), help="Only the first N of each task.")
@@ -58,16 +59,16 @@ def plan(
     threads: opt.ThreadsOption = opt.ENGINE.threads,
     context: opt.ContextOption = opt.ENGINE.context,
     save: Annotated[
-        bool, typer.Option("--save/--no-save", help="Let run and bench use what is recommended, where -d is not given.")
+        bool, typer.Option("--save/--no-save", help="Let other commands follow the recommendation unless -d is given.")
     ] = True,
     json: opt.JsonOption = False,
     quiet: opt.QuietOption = False,
 ) -> None:
     """Find the drafters and the draft length that suit a model on this machine.
 
-    Half of the prompts tell what drafts cost and how often they are right, from which the speed-up of every draft
-    length is predicted. The other half, unseen, is decoded plainly, with each drafter at its best length, and with
-    lengths that costs choose. What was measured to be fastest is recommended, and saved in the model's profile.
+    One half of the prompts tells what drafts cost and how often they are right, which predicts the speed-up of every
+    draft length. The other half, unseen until then, is decoded plainly, with each drafter at its best length, and with
+    lengths chosen by costs. The fastest of these is recommended, and saved in the model's profile.
 
     Ends with exit code 5, and saves nothing, if a draft changed any answer.
     """
@@ -76,7 +77,7 @@ def plan(
             f"--max-tokens must be at least {_LEAST_TOKENS} to see drafts at work, got {max_tokens}",
             "The default is 64.",
         )
-    config = opt.engine_config(draft, threads, context, None, profile=save)
+    config = engine_config(DraftOptions(draft=draft), MachineOptions(threads=threads, context=context, profile=save))
     if not expand_specs(config.draft):
         raise UsageError("a plan compares drafters, and --draft is none", "Name some with -d, or leave it out.")
     chosen = load_prompts(prompts or DEFAULT_PROMPTS, per_task)
@@ -93,7 +94,7 @@ def plan(
     if held is not None:
         keep(held, found)
         if not quiet:
-            error_console().print("saved: run and bench follow it where no drafts are named", style="dim")
+            error_console().print("saved: run, chat, serve and bench follow it unless -d is given", style="dim")
 
 
 def open_parts(model: str, config: EngineConfig, *, quiet: bool) -> tuple[Parts, HeldProfile | None]:

@@ -13,6 +13,7 @@ from borrador.bench.row_plot import draw_rows, require_plot_file
 from borrador.cli import options as opt
 from borrador.cli.models import find_model
 from borrador.cli.output import make_table, print_json, print_table, standard_output
+from borrador.config import EngineConfig
 
 
 def rows(
@@ -22,7 +23,7 @@ def rows(
         typer.Option("--repeats", metavar="N", parser=opt.at_least(MIN_REPEATS), help="Passes of each size."),
     ] = 25,
     context_tokens: Annotated[
-        int, typer.Option("--context-tokens", metavar="N", parser=opt.at_least(0), help="Tokens already there.")
+        int, typer.Option("--context-tokens", metavar="N", parser=opt.at_least(0), help="Tokens already in the cache.")
     ] = 64,
     threads: opt.ThreadsOption = opt.ENGINE.threads,
     plot: Annotated[
@@ -32,13 +33,13 @@ def rows(
     json: opt.JsonOption = False,
     quiet: opt.QuietOption = False,
 ) -> None:
-    """Measure what a pass costs by its rows, against what the machine allows.
+    """Measure what a pass costs by its number of rows, and what the machine allows.
 
     T(m) is the median time of a pass over m rows; sizes are interleaved. The limit is the larger of two times: reading
-    the weights once at the bandwidth these threads reach, and the products of m rows at the peak of their integer
-    units. Both are measured before and after the passes.
+    the weights once at the bandwidth that these threads reach, and computing the products of m rows at the peak of
+    their integer units. Both are measured before and after the passes.
     """
-    opt.engine_config(None, threads, context_tokens + max(ROW_COUNTS), None)
+    EngineConfig(threads=threads, context=context_tokens + max(ROW_COUNTS))
     if plot is not None:
         require_plot_file(plot)
     standard_output()

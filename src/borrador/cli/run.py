@@ -10,9 +10,11 @@ from borrador.cli import options as opt
 from borrador.cli import token_options as tok
 from borrador.cli.answer import show_reasons
 from borrador.cli.models import find_model, find_models
+from borrador.cli.option_groups import DraftOptions, MachineOptions, ShapingOptions, engine_config, spread_groups
 from borrador.cli.output import error_console, print_wrapped, standard_output
 from borrador.cli.prompt import as_messages, read_prompt, require_utf8
-from borrador.cli.shape import read_schema, read_shape, require_enforceable
+from borrador.cli.shape import ShapeOptions, require_enforceable
+from borrador.cli.token_options import EndOptions, TokenOptions
 from borrador.cli.write import trace_view, write_json, write_text
 from borrador.config import EngineConfig
 from borrador.errors import UsageError
@@ -25,46 +27,30 @@ if TYPE_CHECKING:
     from borrador.engine.settings import Settings
 
 
+@spread_groups
 def run(
     prompt: Annotated[
         str | None,
-        typer.Argument(metavar="PROMPT", help="What to write; standard input is added to it.", show_default=False),
+        typer.Argument(metavar="PROMPT", help="The prompt; standard input is appended to it.", show_default=False),
     ] = None,
+    *,
     model: opt.ModelOption = opt.MODEL,
-    draft: opt.PlannedDraftOption = None,
-    draft_tokens: opt.DraftTokensOption = opt.ENGINE.draft_tokens,
-    draft_shortlist: opt.DraftShortlistOption = opt.ENGINE.draft_shortlist,
-    history: opt.HistoryOption = opt.ENGINE.history,
+    drafts: DraftOptions,
     max_tokens: opt.MaxTokensOption = opt.SAMPLING.max_tokens,
     system: Annotated[str | None, typer.Option("-s", "--system", metavar="TEXT", help="System message.")] = None,
-    raw: Annotated[bool, typer.Option("--raw", help="Continue the text as it stands, without chat template.")] = False,
-    temperature: opt.TemperatureOption = opt.SAMPLING.temperature,
-    top_k: opt.TopKOption = opt.SAMPLING.top_k,
-    top_p: opt.TopPOption = opt.SAMPLING.top_p,
-    min_p: opt.MinPOption = opt.SAMPLING.min_p,
-    typical_p: tok.TypicalPOption = opt.SAMPLING.typical_p,
-    repetition_penalty: tok.RepetitionPenaltyOption = opt.SAMPLING.repetition_penalty,
-    presence_penalty: tok.PresencePenaltyOption = opt.SAMPLING.presence_penalty,
-    frequency_penalty: tok.FrequencyPenaltyOption = opt.SAMPLING.frequency_penalty,
-    penalty_window: tok.PenaltyWindowOption = opt.SAMPLING.penalty_window,
-    logit_bias: tok.LogitBiasOption = None,
-    allow_token: tok.AllowTokenOption = None,
-    ban_token: tok.BanTokenOption = None,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Continue the text as it stands, without the chat template.")
+    ] = False,
+    shaping: ShapingOptions,
+    tokens: TokenOptions,
     seed: opt.SeedOption = opt.SAMPLING.seed,
     n: opt.CompletionsOption = None,
     acceptance: opt.AcceptanceOption = opt.SAMPLING.acceptance,
     lenience: opt.LenienceOption = opt.SAMPLING.lenience,
-    stop: opt.StopOption = None,
-    stop_token: tok.StopTokenOption = None,
-    min_tokens: tok.MinTokensOption = opt.SAMPLING.min_tokens,
-    ignore_eos: tok.IgnoreEosOption = opt.SAMPLING.ignore_eos,
+    end: EndOptions,
     logprobs: tok.LogprobsOption = opt.SAMPLING.logprobs,
-    json_schema: opt.JsonSchemaOption = None,
-    regex: opt.RegexOption = None,
-    grammar: opt.GrammarOption = None,
-    threads: opt.ThreadsOption = opt.ENGINE.threads,
-    context: opt.ContextOption = opt.ENGINE.context,
-    profile: opt.ProfileOption = opt.ENGINE.profile,
+    shape: ShapeOptions,
+    machine: MachineOptions,
     json: opt.JsonOption = False,
     quiet: opt.QuietOption = False,
     trace: Annotated[bool, typer.Option("--trace", help="Show every round on standard error.")] = False,
@@ -72,46 +58,31 @@ def run(
         bool, typer.Option("--explain", help="Say on standard error why each round drafted what it did.")
     ] = False,
 ) -> None:
-    """Write an answer to PROMPT and standard input, joined.
+    """Write an answer to PROMPT, with standard input appended to it.
 
-    Standard output is the answer and nothing else; with --n a line above each answer numbers it. Statistics go to
+    Standard output is the answer and nothing else; with --n, a line above each answer numbers it. Statistics go to
     standard error.
     """
     params = SamplingParams(
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        min_p=min_p,
-        typical_p=typical_p,
-        repetition_penalty=repetition_penalty,
-        presence_penalty=presence_penalty,
-        frequency_penalty=frequency_penalty,
-        penalty_window=penalty_window,
-        logit_bias=tok.biases(logit_bias),
-        allowed_token_ids=tok.allowed_ids(allow_token),
-        banned_token_ids=tok.token_ids("--ban-token", ban_token),
+        max_tokens=max_tokens,
         seed=seed,
         acceptance=acceptance,
         lenience=lenience,
-        stop=tuple(stop or ()),
-        stop_token_ids=tok.token_ids("--stop-token", stop_token),
-        min_tokens=min_tokens,
-        max_tokens=max_tokens,
-        ignore_eos=ignore_eos,
         logprobs=logprobs,
-        json_schema=read_schema(json_schema),
-        regex=regex,
-        grammar=read_shape("--grammar", grammar),
+        **shaping.as_params(),
+        **tokens.as_params(),
+        **end.as_params(),
+        **shape.as_params(),
     )
     require_enforceable(params)
-    config = opt.engine_config(draft, threads, context, draft_tokens, draft_shortlist, profile=profile, history=history)
+    config = engine_config(drafts, machine)
     _require_agreement(raw=raw, system=system, logprobs=logprobs, json=json, explain=explain, config=config)
     answers = [params.for_completion(index) for index in range(_count_answers(n, params))]
     standard_output()
     question = read_prompt(prompt)
     if lenience < 1.0 and not quiet:
         _announce_lenience(lenience)
-    if draft is None:
+    if drafts.draft is None:
         config = follow_plan(model, config, quiet=quiet, explain=explain)
     with open_llm(model, config, quiet=quiet) as llm:
         request = question if raw else as_messages(question, system)

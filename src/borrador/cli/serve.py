@@ -10,6 +10,7 @@ from pathlib import Path
 from borrador.cli import options as opt
 from borrador.cli import server_options as srv
 from borrador.cli.models import find_models
+from borrador.cli.option_groups import engine_config, spread_groups
 from borrador.cli.run import follow_plan, open_llm
 from borrador.errors import BorradorError, UsageError
 from borrador.extras import missing_packages
@@ -17,68 +18,36 @@ from borrador.models.catalogue import CATALOGUE
 from borrador.server.config import ServerConfig
 
 
+@spread_groups
 def serve(
+    *,
     model: srv.ModelOption = opt.MODEL,
-    draft: srv.DraftOption = None,
-    draft_tokens: opt.DraftTokensOption = opt.ENGINE.draft_tokens,
-    draft_shortlist: opt.DraftShortlistOption = opt.ENGINE.draft_shortlist,
-    history: opt.HistoryOption = opt.ENGINE.history,
-    threads: srv.ThreadsOption = opt.ENGINE.threads,
-    context: srv.ContextOption = opt.ENGINE.context,
-    profile: opt.ProfileOption = opt.ENGINE.profile,
-    host: srv.HostOption = srv.SERVER.host,
-    port: srv.PortOption = srv.SERVER.port,
-    alias: srv.AliasOption = srv.SERVER.alias,
-    api_key: srv.ApiKeyOption = None,
-    api_key_file: srv.ApiKeyFileOption = None,
-    insecure: srv.InsecureOption = srv.SERVER.insecure,
-    allowed_origin: srv.AllowedOriginOption = None,
-    allowed_host: srv.AllowedHostOption = None,
-    concurrent: srv.ConcurrentOption = srv.SERVER.concurrent,
-    waiting: srv.WaitingOption = srv.SERVER.waiting,
-    cache_bytes: srv.CacheBytesOption = srv.SERVER.cache_bytes,
-    timeout: srv.TimeoutOption = srv.SERVER.request_timeout_s,
-    drain: srv.DrainOption = srv.SERVER.drain_s,
-    stream_pacing: srv.StreamPacingOption = srv.SERVER.stream_pacing,
-    pacing_interval: srv.PacingIntervalOption = None,
+    drafts: srv.ServedDraftOptions,
+    machine: srv.ServedMachineOptions,
+    server: srv.ServerOptions,
     quiet: srv.QuietOption = False,
 ) -> None:
-    """Serve a model over HTTP, with the API of OpenAI's server and a page to chat on.
+    """Serve a model over HTTP, with OpenAI's API and a chat page.
 
-    Ctrl-C or SIGTERM lets running answers come to their end; a second one ends the server at once.
+    Ctrl-C or SIGTERM lets running answers finish; a second one ends the server at once.
     """
     _require_packages()
-    server = ServerConfig(
-        host=host,
-        port=port,
-        alias=alias,
-        api_keys=srv.read_keys(api_key, api_key_file),
-        insecure=insecure,
-        allowed_origins=tuple(allowed_origin or ()),
-        allowed_hosts=tuple(allowed_host or ()),
-        concurrent=concurrent,
-        waiting=waiting,
-        cache_bytes=cache_bytes,
-        request_timeout_s=timeout,
-        drain_s=drain,
-        stream_pacing=stream_pacing,
-        pacing_s=srv.SERVER.pacing_s if pacing_interval is None else pacing_interval,
-    )
-    _require_agreement(history, pacing_interval, server)
-    engine = opt.engine_config(draft, threads, context, draft_tokens, draft_shortlist, profile=profile, history=history)
+    config = server.config()
+    _require_agreement(drafts.history, server.pacing_interval, config)
+    engine = engine_config(drafts, machine)
     find_models(model, engine, quiet=quiet)
-    if draft is None:
+    if drafts.draft is None:
         engine = follow_plan(model, engine, quiet=quiet)
     if not quiet:
         _log_requests()
     from borrador.server import running
 
-    drafts = ", ".join(engine.draft)
+    names = ", ".join(engine.draft)
     running.serve(
-        server,
+        config,
         model if model in CATALOGUE else Path(model).stem,
         lambda: open_llm(model, engine, quiet=True),
-        lambda name, url: _announce(f"serving {name} at {url}, drafts: {drafts}"),
+        lambda name, url: _announce(f"serving {name} at {url}, drafts: {names}"),
     )
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from borrador.cli.completion import complete_drafter, complete_model, complete_words
-from borrador.cli.options import DRAFT_HELP, parse_count, parse_integer, parse_number, parse_word
+from borrador.cli.option_groups import DraftOptions, MachineOptions
+from borrador.cli.options import DRAFT_HELP, ENGINE, parse_count, parse_integer, parse_number, parse_word
 from borrador.errors import UsageError
 from borrador.server.config import SECONDS, STREAM_PACING, ServerConfig, StreamPacing
 
@@ -65,7 +67,7 @@ DraftOption = Annotated[
         metavar="DRAFT",
         envvar="BORRADOR_DRAFT",
         autocompletion=complete_drafter,
-        help=f"{DRAFT_HELP}[default: what `plan` has found, else auto]",
+        help=f"{DRAFT_HELP}[default: the saved plan, else auto]",
     ),
 ]
 ThreadsOption = Annotated[
@@ -85,7 +87,7 @@ ContextOption = Annotated[
         metavar="N",
         parser=parse_count,
         envvar="BORRADOR_CONTEXT",
-        help="Most tokens of prompt and answer together.  [default: the model's limit, at most 4k]",
+        help="Maximum tokens of prompt and answer together.  [default: the model's limit, at most 4k]",
     ),
 ]
 HostOption = Annotated[
@@ -94,12 +96,12 @@ HostOption = Annotated[
         "--host",
         metavar="ADDRESS",
         envvar="BORRADOR_HOST",
-        help="Address to listen on; others than this machine's own need an API key.",
+        help="Address to listen on; one that other machines can reach needs an API key.",
     ),
 ]
 PortOption = Annotated[
     int,
-    typer.Option("--port", metavar="N", parser=parse_integer, envvar="BORRADOR_PORT", help="Port; 0 takes a free one."),
+    typer.Option("--port", metavar="N", parser=parse_integer, envvar="BORRADOR_PORT", help="Port; 0 picks a free one."),
 ]
 AliasOption = Annotated[
     str | None,
@@ -107,7 +109,7 @@ AliasOption = Annotated[
         "--alias",
         metavar="NAME",
         envvar="BORRADOR_ALIAS",
-        help="The model's name for clients.  [default: as in the catalogue, or that of the file]",
+        help="The model's name for clients.  [default: its catalogue name or file name]",
     ),
 ]
 ApiKeyOption = Annotated[
@@ -117,12 +119,14 @@ ApiKeyOption = Annotated[
         metavar="KEY",
         envvar="BORRADOR_API_KEY",
         show_default=False,
-        help="Requests must carry it; other users can read a command line, not the environment. Repeat it for several.",
+        help="Requests must carry it. Others can read a command line: use the environment. Repeat it for several.",
     ),
 ]
 ApiKeyFileOption = Annotated[
     Path | None,
-    typer.Option("--api-key-file", metavar="FILE", envvar="BORRADOR_API_KEY_FILE", help="Keys, one on a line."),
+    typer.Option(
+        "--api-key-file", metavar="FILE", envvar="BORRADOR_API_KEY_FILE", help="File of API keys, one per line."
+    ),
 ]
 InsecureOption = Annotated[
     bool,
@@ -153,7 +157,7 @@ ConcurrentOption = Annotated[
         metavar="N",
         parser=parse_integer,
         envvar="BORRADOR_CONCURRENT",
-        help="Answers written at a time.",
+        help="Answers written at the same time.",
     ),
 ]
 WaitingOption = Annotated[
@@ -163,7 +167,7 @@ WaitingOption = Annotated[
         metavar="N",
         parser=parse_integer,
         envvar="BORRADOR_WAITING",
-        help="Further ones that may wait; those beyond are refused.",
+        help="Further requests that may wait; more are refused.",
     ),
 ]
 CacheBytesOption = Annotated[
@@ -183,7 +187,7 @@ TimeoutOption = Annotated[
         metavar="SECONDS",
         parser=seconds_of("request_timeout_s"),
         envvar="BORRADOR_TIMEOUT",
-        help="For an answer to be written; then it ends as it is.",
+        help="Time limit of an answer, which then ends as it is.",
     ),
 ]
 DrainOption = Annotated[
@@ -193,7 +197,7 @@ DrainOption = Annotated[
         metavar="SECONDS",
         parser=seconds_of("drain_s"),
         envvar="BORRADOR_DRAIN",
-        help="For answers to come to their end before the server ends.",
+        help="Time that running answers get to finish when the server ends.",
     ),
 ]
 StreamPacingOption = Annotated[
@@ -204,7 +208,7 @@ StreamPacingOption = Annotated[
         parser=parse_pacing,
         autocompletion=complete_words(STREAM_PACING),
         envvar="BORRADOR_STREAM_PACING",
-        help="Send tokens as they come: none; one at a time: token; in blocks of one size: fixed-interval.",
+        help="Send tokens as they come (none), one at a time (token), or in blocks of one size (fixed-interval).",
     ),
 ]
 PacingIntervalOption = Annotated[
@@ -214,10 +218,61 @@ PacingIntervalOption = Annotated[
         metavar="SECONDS",
         parser=seconds_of("pacing_s"),
         envvar="BORRADOR_PACING_INTERVAL",
-        help=f"The fixed interval.  [default: {SERVER.pacing_s}]",
+        help=f"Time between blocks of fixed-interval.  [default: {SERVER.pacing_s}]",
     ),
 ]
-QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="No notices, and no line for each request.")]
+QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="No notices, and no line per request.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServedDraftOptions(DraftOptions):
+    draft: DraftOption = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServedMachineOptions(MachineOptions):
+    threads: ThreadsOption = ENGINE.threads
+    context: ContextOption = ENGINE.context
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerOptions:
+    """Who may use the server, and how much of it."""
+
+    host: HostOption = SERVER.host
+    port: PortOption = SERVER.port
+    alias: AliasOption = SERVER.alias
+    api_key: ApiKeyOption = None
+    api_key_file: ApiKeyFileOption = None
+    insecure: InsecureOption = SERVER.insecure
+    allowed_origin: AllowedOriginOption = None
+    allowed_host: AllowedHostOption = None
+    concurrent: ConcurrentOption = SERVER.concurrent
+    waiting: WaitingOption = SERVER.waiting
+    cache_bytes: CacheBytesOption = SERVER.cache_bytes
+    timeout: TimeoutOption = SERVER.request_timeout_s
+    drain: DrainOption = SERVER.drain_s
+    stream_pacing: StreamPacingOption = SERVER.stream_pacing
+    pacing_interval: PacingIntervalOption = None
+
+    def config(self) -> ServerConfig:
+        """The server that these options set up. Raises UsageError where a value breaks its rule."""
+        return ServerConfig(
+            host=self.host,
+            port=self.port,
+            alias=self.alias,
+            api_keys=read_keys(self.api_key, self.api_key_file),
+            insecure=self.insecure,
+            allowed_origins=tuple(self.allowed_origin or ()),
+            allowed_hosts=tuple(self.allowed_host or ()),
+            concurrent=self.concurrent,
+            waiting=self.waiting,
+            cache_bytes=self.cache_bytes,
+            request_timeout_s=self.timeout,
+            drain_s=self.drain,
+            stream_pacing=self.stream_pacing,
+            pacing_s=SERVER.pacing_s if self.pacing_interval is None else self.pacing_interval,
+        )
 
 
 def read_keys(given: list[str] | None, file: Path | None) -> tuple[str, ...]:

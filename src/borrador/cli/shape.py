@@ -2,12 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
 from borrador.cli.prompt import require_utf8
 from borrador.errors import UsageError
 from borrador.structure import MAX_CHARACTERS
 from borrador.types import SamplingParams
 
 _MAX_BYTES = 4 * MAX_CHARACTERS
+
+JsonSchemaOption = Annotated[
+    str | None,
+    typer.Option("--json-schema", metavar="FILE|JSON", help="Write JSON that fits this schema; {} allows any JSON."),
+]
+RegexOption = Annotated[
+    str | None,
+    typer.Option("--regex", metavar="REGEX", help="Write text that this regular expression matches as a whole."),
+]
+GrammarOption = Annotated[
+    str | None, typer.Option("--grammar", metavar="FILE", help="Write text that this grammar in Lark's syntax allows.")
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShapeOptions:
+    """What an answer must fit; at most one of these."""
+
+    json_schema: JsonSchemaOption = None
+    regex: RegexOption = None
+    grammar: GrammarOption = None
+
+    def as_params(self) -> dict[str, Any]:
+        """Arguments of SamplingParams. Raises UsageError as `read_shape` does."""
+        return {
+            "json_schema": read_schema(self.json_schema),
+            "regex": self.regex,
+            "grammar": read_shape("--grammar", self.grammar),
+        }
 
 
 def read_schema(argument: str | None) -> str | None:

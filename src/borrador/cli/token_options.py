@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import typer
 
-from borrador.cli.options import parse_integer, parse_number
+from borrador.cli.options import SAMPLING, StopOption, parse_integer, parse_number
 from borrador.errors import UsageError
 
 TypicalPOption = Annotated[
     float,
-    typer.Option("--typical-p", metavar="P", parser=parse_number, help="Sample from the most typical that reach P."),
+    typer.Option(
+        "--typical-p",
+        metavar="P",
+        parser=parse_number,
+        help="Sample from the most typical tokens that together reach P.",
+    ),
 ]
 RepetitionPenaltyOption = Annotated[
     float,
@@ -21,18 +27,23 @@ RepetitionPenaltyOption = Annotated[
         "--repeat-penalty",
         metavar="X",
         parser=parse_number,
-        help="Make tokens that were there X times less likely; 1 is off.",
+        help="Make tokens that have occurred less likely, by factor X; 1 is off.",
     ),
 ]
 PresencePenaltyOption = Annotated[
     float,
     typer.Option(
-        "--presence-penalty", metavar="X", parser=parse_number, help="Taken off logits of tokens that were there."
+        "--presence-penalty",
+        metavar="X",
+        parser=parse_number,
+        help="Subtract X from the logits of tokens that have occurred.",
     ),
 ]
 FrequencyPenaltyOption = Annotated[
     float,
-    typer.Option("--frequency-penalty", metavar="X", parser=parse_number, help="Taken off for each time they were."),
+    typer.Option(
+        "--frequency-penalty", metavar="X", parser=parse_number, help="Subtract X for every time a token has occurred."
+    ),
 ]
 PenaltyWindowOption = Annotated[
     int,
@@ -41,7 +52,7 @@ PenaltyWindowOption = Annotated[
         "--repeat-last-n",
         metavar="N",
         parser=parse_integer,
-        help="Last tokens that penalties look at; -1 is all.",
+        help="How many of the last tokens penalties look at; -1: all.",
     ),
 ]
 LogitBiasOption = Annotated[
@@ -49,24 +60,66 @@ LogitBiasOption = Annotated[
     typer.Option("--logit-bias", metavar="ID=X", help="Add X to a token's logit. Repeat it or separate with commas."),
 ]
 AllowTokenOption = Annotated[
-    list[str] | None, typer.Option("--allow-token", metavar="ID", help="Write these tokens only. Repeat or commas.")
+    list[str] | None,
+    typer.Option("--allow-token", metavar="ID", help="Write only these tokens. Repeat it or separate with commas."),
 ]
 BanTokenOption = Annotated[
-    list[str] | None, typer.Option("--ban-token", metavar="ID", help="Never write this token. Repeat or commas.")
+    list[str] | None,
+    typer.Option("--ban-token", metavar="ID", help="Never write this token. Repeat it or separate with commas."),
 ]
 StopTokenOption = Annotated[
-    list[str] | None, typer.Option("--stop-token", metavar="ID", help="End before this token. Repeat or commas.")
+    list[str] | None,
+    typer.Option("--stop-token", metavar="ID", help="End before this token. Repeat it or separate with commas."),
 ]
 MinTokensOption = Annotated[
-    int, typer.Option("--min-tokens", metavar="N", parser=parse_integer, help="Fewest tokens to write.")
+    int, typer.Option("--min-tokens", metavar="N", parser=parse_integer, help="Minimum tokens to write.")
 ]
-IgnoreEosOption = Annotated[bool, typer.Option("--ignore-eos", help="Go on past the model's end tokens.")]
+IgnoreEosOption = Annotated[bool, typer.Option("--ignore-eos", help="Go on past the model's end-of-text tokens.")]
 LogprobsOption = Annotated[
     int | None,
     typer.Option(
-        "--logprobs", metavar="N", parser=parse_integer, help="With --json: log probabilities, and the N likeliest."
+        "--logprobs",
+        metavar="N",
+        parser=parse_integer,
+        help="With --json: log probabilities, also of the N most likely tokens.",
     ),
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenOptions:
+    """Which tokens may be written, and which are preferred."""
+
+    logit_bias: LogitBiasOption = None
+    allow_token: AllowTokenOption = None
+    ban_token: BanTokenOption = None
+
+    def as_params(self) -> dict[str, Any]:
+        """Arguments of SamplingParams. Raises UsageError as `token_ids` and `biases` do."""
+        return {
+            "logit_bias": biases(self.logit_bias),
+            "allowed_token_ids": allowed_ids(self.allow_token),
+            "banned_token_ids": token_ids("--ban-token", self.ban_token),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndOptions:
+    """What ends an answer, besides its length."""
+
+    stop: StopOption = None
+    stop_token: StopTokenOption = None
+    min_tokens: MinTokensOption = SAMPLING.min_tokens
+    ignore_eos: IgnoreEosOption = SAMPLING.ignore_eos
+
+    def as_params(self) -> dict[str, Any]:
+        """Arguments of SamplingParams. Raises UsageError as `token_ids` does."""
+        return {
+            "stop": tuple(self.stop or ()),
+            "stop_token_ids": token_ids("--stop-token", self.stop_token),
+            "min_tokens": self.min_tokens,
+            "ignore_eos": self.ignore_eos,
+        }
 
 
 def token_ids(option: str, given: Iterable[str] | None) -> tuple[int, ...]:

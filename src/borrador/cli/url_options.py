@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -26,6 +27,15 @@ ModelNameOption = Annotated[
     ),
 ]
 NEEDS_URL = ("api_key", "model_name")
+
+
+@dataclass(frozen=True, kw_only=True)
+class UrlOptions:
+    """A server, and what is said to it."""
+
+    url: UrlOption = None
+    api_key: ApiKeyOption = None
+    model_name: ModelNameOption = None
 
 
 def require_agreement(

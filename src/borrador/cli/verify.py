@@ -13,6 +13,7 @@ from rich.table import Table
 from borrador.bench.prompts import DEFAULT_PROMPTS, load_prompts
 from borrador.cli import options as opt
 from borrador.cli.models import find_models
+from borrador.cli.option_groups import DraftOptions, MachineOptions, engine_config
 from borrador.cli.output import error_console, make_table, print_json, print_table, standard_output
 from borrador.config import EngineConfig
 from borrador.draft.registry import expand_specs
@@ -32,26 +33,26 @@ def verify(
     draft: opt.DraftOption = None,
     prompts: Annotated[
         Path | None,
-        typer.Option("--prompts", metavar="FILE", help="As bench reads them.  [default: a set of our own]"),
+        typer.Option("--prompts", metavar="FILE", help="As for bench.  [default: a set of our own]"),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer answers and texts: a minute or less.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer answers: about a minute.")] = False,
     threads: opt.ThreadsOption = opt.ENGINE.threads,
     break_residual: Annotated[
         bool,
-        typer.Option("--break-residual", help="To see it fail: step 4 judges by a wrong rule."),
+        typer.Option("--break-residual", help="Let step 4 judge by a wrong rule, to see it fail."),
     ] = False,
     json: opt.JsonOption = False,
     quiet: opt.QuietOption = False,
 ) -> None:
     """Check that speculation changes nothing on this model.
 
-    Greedy answers, and seeded ones, must be plain decoding's with every drafter, draft length and number of threads;
-    logits must be the same bits whatever else is in the pass; answers without a seed must follow the model's own
-    distribution, of which a wrong rule, as a control, must be caught breaking it.
+    Greedy and seeded answers must be those of plain decoding, with every drafter, draft length and number of threads.
+    Logits must have the same bits whatever else is in the pass. Answers without a seed must follow the model's own
+    distribution; as a control, a wrong rule must be caught.
 
     Ends with exit code 5 if anything differs.
     """
-    config = opt.engine_config(draft, threads, None, None)
+    config = engine_config(DraftOptions(draft=draft), MachineOptions(threads=threads, profile=False))
     drafters = expand_specs(config.draft)
     chosen = load_prompts(prompts or DEFAULT_PROMPTS)
     output = standard_output()
