@@ -12,8 +12,8 @@ from borrador.cli.app import app
 
 _INTRODUCTION = """# Commands
 
-Written from the program itself: this is what `borrador COMMAND --help` shows. Long options may be written with `_` as
-well, and where a variable of the environment is named, the command line wins over it.
+This page is generated from the program: it is what `borrador COMMAND --help` shows. Long options may also be written with
+`_`. Where an environment variable is named, the command line overrides it.
 """
 
 _ESCAPED = {ord(sign): f"\\{sign}" for sign in "|*["}
@@ -38,7 +38,7 @@ def _describe(command: Any, name: str, level: int, parent: Any = None) -> Iterat
 
 def _describe_parameters(command: Any, context: Any) -> Iterator[str]:
     records = [record for parameter in command.get_params(context) if (record := parameter.get_help_record(context))]
-    yield "| option | |\n|---|---|"
+    yield "| option | meaning |\n|---|---|"
     for names, meaning in records:
         yield f"| {code_cell(names)} | {text_cell(meaning)} |"
     yield ""

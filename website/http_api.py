@@ -13,8 +13,8 @@ Schema = Mapping[str, Any]
 
 _INTRODUCTION = """# HTTP reference
 
-Written from the document that a server gives at `/openapi.json`, made from the models that check its requests. What the
-fields do is in [The API of the server](server.md). Null is the same as leaving a field out.
+This page is generated from the document that a server gives at `/openapi.json`. What the
+fields do is in [Server API](server.md). Null is the same as leaving a field out.
 """
 _BOUNDS = {
     "minimum": "at least {}",
@@ -49,7 +49,7 @@ def _describe_operation(head: str, operation: Schema) -> Iterator[str]:
     yield f"{operation['summary']}\n"
     if body := operation.get("requestBody"):
         yield f"Sent: {_content(body['content'])}.\n"
-    yield "| status | | answer |\n|---|---|---|"
+    yield "| status | meaning | answer |\n|---|---|---|"
     for status, response in operation["responses"].items():
         yield f"| {status} | {text_cell(response['description'])} | {_content(response['content'])} |"
     yield ""
@@ -67,7 +67,7 @@ def _describe_object(name: str, schema: Schema) -> Iterator[str]:
     if description := schema.get("description"):
         yield f"{text_cell(description)}\n"
     required = schema.get("required", ())
-    yield "| field | type | |\n|---|---|---|"
+    yield "| field | type | meaning |\n|---|---|---|"
     for field, value in schema.get("properties", {}).items():
         needed = "**Required.** " if field in required else ""
         yield f"| {code_cell(field)} | {describe_type(value)} | {needed}{text_cell(value.get('description', ''))} |"
