@@ -12,8 +12,8 @@ from borrador.cli.app import app
 
 _INTRODUCTION = """# Commands
 
-This page is generated from the program: it is what `borrador COMMAND --help` shows. Long options may also be written with
-`_`. Where an environment variable is named, the command line overrides it.
+This page is generated from the program: it is what `borrador COMMAND --help` shows. Long options may also be written
+with `_`. Where an environment variable is named, the command line overrides it.
 """
 
 _ESCAPED = {ord(sign): f"\\{sign}" for sign in "|*["}

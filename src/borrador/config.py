@@ -22,19 +22,19 @@ _LIMITS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineConfig:
-    """What `borrador.load` can be told; checked when built.
+    """The settings of an engine; checked when built.
 
     Args:
         draft: drafters to use: `none`, `suffix`, `lookup`, `recycle`, `auto`, or a model's name or path; a comma list
-            counts as several, unless it is the path of a file.
-        threads: threads for the matrix work; None takes the cores this process may use.
-        context: the most tokens of prompt and answer together; None takes the model's own limit, at most 4096.
+            names several, unless it is the path of a file.
+        threads: threads for the matrix work; None uses all cores that this process may use.
+        context: the maximum of prompt and answer together, in tokens; None takes the model's limit, but at most 4096.
         draft_tokens: the number of tokens drafted each round, from 0 to 64; None lets measured costs decide.
-        draft_shortlist: so many frequent tokens, and those of the request's own text, may be proposed by a draft model,
-            which makes its steps cheaper; 0 for any token, None for 32768 where that saves a tenth of a step.
-        profile: keep on disk what is measured and learnt of costs and drafters, and begin with it the next time.
-        history: the name under which answers are kept on this disk, as token ids, so that later ones are drafted from
-            them too; None keeps nothing. See `borrador.draft.history`.
+        draft_shortlist: how many frequent tokens a draft model may propose, besides those of the request's own text,
+            which makes its steps cheaper; 0 allows any token, None takes 32768 where that saves a tenth of a step.
+        profile: save measured costs and what was learnt of drafters on disk, and start from them the next time.
+        history: the name under which the token ids of answers are saved on this disk, so that later answers are
+            drafted from them too; None saves nothing. See `borrador.draft.history`.
 
     Raises:
         UsageError: a value breaks its rule.

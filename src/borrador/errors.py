@@ -36,7 +36,7 @@ class MemoryLimitError(BorradorError):
 
 
 class QueueFullError(BorradorError):
-    """As many requests are written and wait as may. `retry_after_s` estimates when there is room again."""
+    """No more requests may be running or waiting. `retry_after_s` estimates when there will be room."""
 
     def __init__(self, message: str, hint: str = "", retry_after_s: float = 1.0) -> None:
         super().__init__(message, hint)
@@ -44,7 +44,7 @@ class QueueFullError(BorradorError):
 
 
 class UnavailableError(BorradorError):
-    """What writes answers is being shut down, or broke down."""
+    """The scheduler is shutting down, or has failed."""
 
 
 class VerificationError(BorradorError):

@@ -33,35 +33,35 @@ class SamplingParams:
         temperature: 0 is greedy decoding, the most likely token of what the other steps leave; otherwise logits are
             divided by it, at most 100.
         top_k: keep the k most likely tokens; 0 keeps all.
-        typical_p: keep the tokens whose information is closest to the expected one, the fewest that reach this
-            probability (Meister et al., arXiv 2202.00666), in (0, 1].
+        typical_p: keep the fewest tokens that reach this probability, those first whose information is closest to the
+            expected one (Meister et al., arXiv 2202.00666), in (0, 1].
         top_p: keep the smallest set of tokens whose probability reaches top_p, in (0, 1].
         min_p: drop tokens less likely than min_p times the most likely one, in [0, 1).
         repetition_penalty: positive logits of tokens in the window are divided by it, others multiplied, in (0, 10].
-        presence_penalty: taken off the logit of every token in the window, in [-2, 2].
-        frequency_penalty: taken off once for each time the token occurs in the window, in [-2, 2].
-        penalty_window: how many of the last tokens, prompt included, the penalties look at; -1 is all, 0 none.
+        presence_penalty: subtracted from the logit of every token in the window, in [-2, 2].
+        frequency_penalty: subtracted once for each time the token occurs in the window, in [-2, 2].
+        penalty_window: how many of the last tokens, prompt included, the penalties look at; -1 means all, 0 none.
         logit_bias: added to the logits of these token ids, each in [-100, 100].
         allowed_token_ids: only these may be written; None allows all.
         banned_token_ids: these are never written.
-        seed: with a seed, equal text for equal seed with any drafter; without one, a fresh draw each time.
-        acceptance: how a draft is judged at a temperature above 0; see `borrador.sampling.acceptance`. `seeded` by the
-            choices that the seed makes, `rejection` token by token, `block` as a whole; `auto` is `seeded` with a seed
-            and `block` without.
+        seed: equal seeds give equal text, with any drafter; without a seed, every answer is a fresh draw.
+        acceptance: how a draft is judged at a temperature above 0: `seeded` by the choices that the seed makes,
+            `rejection` token by token, `block` as a whole; see `borrador.sampling.acceptance`. `auto` is `seeded` with
+            a seed and `block` without.
         lenience: 1 keeps the target's distribution. Below 1, in (0, 1], drafted tokens are accepted more often than it
             allows: a token may be up to 1 / lenience times as likely as it should be. For `rejection` without a seed.
         stop: strings that end the text; they are not part of it.
         stop_token_ids: tokens that end the answer as the model's end-of-generation tokens do; not part of it.
         min_tokens: no token ends the answer before it has this many, and stop strings are looked for only after them.
-        max_tokens: the most tokens to write, at least 1.
-        ignore_eos: the model's end-of-generation tokens are tokens like others: the answer goes on past them. To keep
-            the model from writing them at all, set `min_tokens` instead.
-        logprobs: report for every token its log probability and those of this many most likely ones, at most 20. They
-            are the model's own, before any of the steps above. None reports nothing.
+        max_tokens: the maximum number of tokens to write, at least 1.
+        ignore_eos: treat the model's end-of-generation tokens like any others, and go on past them. To keep the model
+            from writing them at all, set `min_tokens` instead.
+        logprobs: report for every token its log probability, and this many of the most likely tokens with theirs, at
+            most 20. They are the model's own, before any of the steps above. None reports nothing.
         json_schema: the answer is JSON that fits this schema, given as a dict or as JSON (kept as JSON).
         regex: the whole answer matches this regular expression.
-        grammar: the answer follows this grammar in Lark's syntax. At most one of the last three; they exclude
-            `ignore_eos`, since such an answer ends where its shape does.
+        grammar: the answer follows this grammar in Lark's syntax. At most one of these three may be given, and
+            not with `ignore_eos`, because such an answer ends where its shape does.
 
     Raises:
         UsageError: a value breaks its rule, or two contradict each other.

@@ -143,7 +143,7 @@ class Verdict:
 
 
 class Consideration(NamedTuple):
-    """What a round thought of one drafter.
+    """What a round expected of one drafter.
 
     Attributes:
         drafter: its name.
@@ -151,7 +151,7 @@ class Consideration(NamedTuple):
         expected: how many of them were expected to be accepted, if all were verified.
         gain: for drafters whose tokens cost time, the speed expected of a round with them, as a multiple of plain
             decoding's; None for those that cost none.
-        note: why it was asked, or was not; empty where it always is.
+        note: why it was asked or not; empty for drafters that are always asked.
     """
 
     drafter: str
@@ -168,7 +168,7 @@ class Reason(NamedTuple):
         plain_s: seconds that a pass without a draft was expected to take.
         round_s: seconds that drafting and the pass were expected to take.
         expected: how many tokens of the draft were expected to be accepted.
-        speed: what that is, as a multiple of plain decoding's.
+        speed: the speed expected of the round, as a multiple of plain decoding's.
         considered: every drafter.
     """
 
@@ -183,10 +183,10 @@ class Reason(NamedTuple):
 class RoundRecord:
     """One round as it happened, for traces and statistics. Times in seconds.
 
-    `committed` are the tokens that became part of the answer (cut at a stop), `origins` tells where each came from.
-    The draft is kept without its q, which is large. The pass evaluated `pending` tokens of the context, then the draft.
-    `sample_s` is what the acceptance rule took, which shapes and samples. `reason` is there where the request asked for
-    it and costs decided.
+    `committed` are the tokens that became part of the answer (cut at a stop), and `origins` where each came from. The
+    draft is kept without its q, which is large. The pass evaluated `pending` tokens of the context, then the draft.
+    `sample_s` is the time of the acceptance rule, which shapes and samples. `reason` is set if the request asked for it
+    and costs decided how much to draft.
     """
 
     number: int
@@ -229,8 +229,8 @@ class GenerationEvent:
 class GenerationStats:
     """What an answer cost. Times in seconds; decode excludes the prompt.
 
-    `prompt_tokens_cached` of the prompt's tokens were in the cache already, and cost nothing. `grammar_tokens` of the
-    answer's were the only ones its grammar allowed, and no pass had to choose them.
+    `prompt_tokens_cached` counts the prompt's tokens that were already in the cache and cost nothing. `grammar_tokens`
+    counts the answer's tokens that were the only ones its grammar allowed, so that no pass had to choose them.
     """
 
     prompt_tokens: int = 0

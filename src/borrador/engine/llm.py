@@ -1,4 +1,4 @@
-"""The library's face: generate and stream answers. `borrador.engine.loading` builds it from files."""
+"""The library's public class: generate and stream answers. `borrador.engine.loading` builds it from files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from borrador.values import integer
 
 
 class LLM:
-    """A target model with its drafters. Calls from several threads are served one after another.
+    """A target model with its drafters. Calls from several threads run one after another.
 
     A prompt is either text, which is continued as it stands, or a list of messages, to which the chat template is
     applied. Control tokens spelt out in a text are control tokens.
@@ -40,9 +40,9 @@ class LLM:
         tokenizer: of the target.
         template: applied to messages.
         drafters: in order of preference; closed with the LLM.
-        context_length: the most tokens of prompt and answer together.
-        draft_tokens: tokens drafted each round; None chooses by costs, which are then measured here.
-        profile: where what was measured and learnt is kept for the next start; None keeps nothing.
+        context_length: the maximum of prompt and answer together, in tokens.
+        draft_tokens: tokens drafted each round; None lets costs decide, which are then measured here.
+        profile: where measurements and what was learnt are saved for the next start; None saves nothing.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class LLM:
 
     @property
     def context_length(self) -> int:
-        """The most tokens of prompt and answer together."""
+        """The maximum of prompt and answer together, in tokens."""
         return self._sequence.target.context_length
 
     @property
@@ -85,12 +85,12 @@ class LLM:
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """Of the target."""
+        """The target's tokenizer."""
         return self._tokenizer
 
     @property
     def template(self) -> ChatRenderer:
-        """What makes a prompt out of messages."""
+        """Makes a prompt out of messages."""
         return self._template
 
     def stream(
@@ -108,8 +108,8 @@ class LLM:
             prompt: text or messages.
             params: how tokens are chosen and when to stop; the default is greedy.
             speculate: False decodes plainly, without drafters.
-            draft_tokens: tokens drafted each round of this answer, from 0 to 64; None is as the LLM was loaded.
-            explain: let the records of rounds say why they drafted what they did.
+            draft_tokens: tokens drafted each round of this answer, from 0 to 64; None keeps the setting of the LLM.
+            explain: record in each round why it drafted what it did.
 
         Raises:
             ContextLengthError: the prompt leaves no room for an answer.
@@ -130,23 +130,22 @@ class LLM:
         speculate: bool = True,
         draft_tokens: int | None = None,
     ) -> BatchStream:
-        """Write answers to several prompts together, event by event: a pass of the model serves all that are live.
+        """Write answers to several prompts together, event by event. One pass of the model serves all of them.
 
-        Each answer is the one that its prompt gets alone. A prompt that fails while it is written does not touch the
-        others: its error is raised once they are finished.
+        Each answer is the one that its prompt gets alone. A prompt that fails on the way does not affect the others:
+        its error is raised once they are finished.
 
         Args:
             prompts: texts or conversations.
-            params: of all of them, or a list with one for each.
-            concurrent: the most answers written at a time, from 1 to 256; each holds a cache of its own. The others
-                wait for their turn.
+            params: for all of them, or a list with one for each.
+            concurrent: how many answers are written at the same time, from 1 to 256; each has a cache of its own. The
+                others wait for their turn.
             speculate: as for `stream`.
             draft_tokens: as for `stream`.
 
         Raises:
             ContextLengthError: a prompt leaves no room for an answer.
-            UsageError: as for `stream`, for any of the prompts, of which the error gives the index; or the lists differ
-                in length.
+            UsageError: as for `stream`, with the index of the prompt; or the lists differ in length.
         """
         self._turns.require_open()
         limit, drafting = integer("concurrent", concurrent, 1, MOST_CONCURRENT), Drafting(speculate, draft_tokens)
@@ -191,9 +190,9 @@ class LLM:
         """Write a whole answer, or `n` of them. Arguments and errors as for `stream`.
 
         Args:
-            n: write so many answers, at most 128, and give a list of them. The prompt is evaluated once, and the
-                answers are written together. Answer i, counted from 0, is the one that the seed + i (modulo 2^64) gives
-                on its own; without a seed each is a fresh draw.
+            n: write this many answers, at most 128, and return them as a list. The prompt is evaluated once, and the
+                answers are written together. Answer i, counted from 0, is the one that seed + i (modulo 2^64) gives on
+                its own; without a seed, each is a fresh draw.
         """
         if n is None:
             with self.stream(prompt, params, speculate=speculate, draft_tokens=draft_tokens) as stream:
