@@ -182,7 +182,7 @@ def test_a_model_is_served_until_a_signal_comes(model: Path) -> None:
         assert line.startswith("serving tiny at http://127.0.0.1:")
         url = line.split()[3].rstrip(",")
         headers = {"Authorization": "Bearer secret"}
-        body = {"prompt": "the", "max_tokens": 4}
+        body = {"prompt": "the", "max_tokens": 4, "ignore_eos": True}
         answer = httpx.post(f"{url}/v1/completions", json=body, headers=headers, timeout=120, trust_env=False)
         refused = httpx.post(f"{url}/v1/completions", json=body, timeout=120, trust_env=False)
         process.send_signal(signal.SIGTERM)
