@@ -95,6 +95,12 @@ def test_a_missing_draft_model_is_refused(target: Path) -> None:
         load(target, "lookup,/nowhere.gguf")
 
 
+def test_a_misspelt_drafter_gets_the_nearest_one(target: Path) -> None:
+    with pytest.raises(ModelError) as caught:
+        load(target, "sufix")
+    assert "Did you mean suffix?" in caught.value.hint
+
+
 def test_a_context_beyond_the_models_own_is_refused(target: Path) -> None:
     with load(target, "none") as llm:
         limit = llm.context_length

@@ -279,6 +279,15 @@ def test_a_misspelt_name_gets_the_nearest_one(shop: Shop, name: str) -> None:
         assert "Did you mean tiny-model?" in caught.value.hint
 
 
+def test_a_misspelt_drafter_gets_the_nearest_one(shop: Shop) -> None:
+    with pytest.raises(ModelError) as caught:
+        resolve("sufix", drafters=("suffix", "lookup"))
+    assert "Did you mean suffix?" in caught.value.hint
+    with pytest.raises(ModelError) as caught:
+        resolve("zzzz", drafters=("suffix", "lookup"))
+    assert "suffix, lookup, tiny-model" in caught.value.hint
+
+
 def test_a_name_like_none_gets_the_list(shop: Shop) -> None:
     for name in ("zzzz", ""):
         with pytest.raises(ModelError) as caught:

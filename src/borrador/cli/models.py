@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +16,7 @@ from borrador.cli.output import error_console, make_console, make_table, print_j
 from borrador.cli.progress import FetchProgress
 from borrador.config import EngineConfig
 from borrador.draft.plugin import find_plugins
-from borrador.draft.registry import BUILT_IN, expand_specs
+from borrador.draft.registry import NAMES, expand_specs
 from borrador.errors import ModelError
 from borrador.models import download
 from borrador.models.catalogue import CATALOGUE, installed
@@ -34,14 +35,19 @@ NameArgument = Annotated[
 ]
 
 
-def find_model(name: str, *, quiet: bool) -> Path:
+def find_model(name: str, *, quiet: bool, drafters: Iterable[str] = ()) -> Path:
     """The file of a model, fetched first where it is missing.
+
+    Args:
+        name: as `models.download.resolve` takes it.
+        quiet: show no progress.
+        drafters: for a draft model, what else could have been named.
 
     Raises:
         ModelError: as `models.download.resolve`.
     """
     with FetchProgress(error_console(), quiet=quiet) as progress:
-        return download.resolve(name, progress=progress)
+        return download.resolve(name, progress=progress, drafters=drafters)
 
 
 def require_on_disk(name: str) -> None:
@@ -52,10 +58,11 @@ def require_on_disk(name: str) -> None:
 
 def find_models(model: str, config: EngineConfig, *, quiet: bool) -> None:
     """Fetch what is missing of a target and its draft models. Errors as for `find_model`."""
-    plugins = find_plugins()
-    drafts = (name for name in expand_specs(config.draft) if name not in BUILT_IN and name not in plugins)
-    for name in (model, *drafts):
-        find_model(name, quiet=quiet)
+    find_model(model, quiet=quiet)
+    drafters = (*NAMES, *find_plugins())
+    for name in expand_specs(config.draft):
+        if name not in drafters:
+            find_model(name, quiet=quiet, drafters=drafters)
 
 
 def pull(name: NameArgument, quiet: opt.QuietOption = False) -> None:

@@ -21,6 +21,7 @@ BUILT_IN: Mapping[str, Callable[[History | None], Drafter]] = {
     "suffix": SuffixDrafter,
 }
 AUTO = ("suffix", "recycle")  # those that `auto` takes
+NAMES = ("none", "auto", *BUILT_IN)
 REMEMBERING = ("suffix",)  # those that use a history
 
 

@@ -16,7 +16,7 @@ from borrador.draft.history import History
 from borrador.draft.model import ModelDrafter
 from borrador.draft.plugin import DrafterContext, PluginDrafter, find_plugins
 from borrador.draft.protocol import Drafter
-from borrador.draft.registry import open_drafters, require_use_of_history
+from borrador.draft.registry import NAMES, open_drafters, require_use_of_history
 from borrador.draft.shortlist import Shortlist, automatic_size, frequent_tokens
 from borrador.engine.llm import LLM
 from borrador.engine.profile import Profile
@@ -146,7 +146,8 @@ def open_parts(model: str | Path, config: EngineConfig) -> Parts:
         def open_other(name: str) -> Drafter:
             if name in plugins:
                 return PluginDrafter.load(plugins[name], _drafter_context(tokenizer, vocabulary_size))
-            return _open_draft_model(name, config, tokenizer, vocabulary_size, context_length)
+            file = resolve(name, drafters=(*NAMES, *plugins))
+            return _open_draft_model(name, file, config, tokenizer, vocabulary_size, context_length)
 
         history = None if config.history is None else History(config.history, tokenizer.fingerprint())
         drafters = open_drafters(config.draft, open_other, history)
@@ -173,10 +174,10 @@ def _warn_of_many_threads(threads: int | None) -> None:
 
 
 def _open_draft_model(
-    name: str, config: EngineConfig, tokenizer: Tokenizer, vocabulary_size: int, context_length: int
+    name: str, file: Path, config: EngineConfig, tokenizer: Tokenizer, vocabulary_size: int, context_length: int
 ) -> ModelDrafter | CrossDrafter:
     """A draft model; one whose vocabulary is not the target's drafts text, which is encoded anew for either."""
-    model = NativeModel.load(resolve(name), config.threads)
+    model = NativeModel.load(file, config.threads)
     try:
         own = Tokenizer.from_metadata(model.metadata)
         difference = first_difference(tokenizer, own)

