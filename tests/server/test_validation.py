@@ -27,7 +27,7 @@ def fault_of(**body: Any) -> ApiError:
     [
         ({"temperature": 3}, "temperature", "temperature must be less than or equal to 2, got 3."),
         ({"stop": ["a", 1]}, "stop[1]", "stop[1] must be a valid string, got 1."),
-        ({"messages": []}, "messages", "messages must have at least 1 item after validation, not 0, got []."),
+        ({"messages": []}, "messages", "messages must have at least 1 item, got []."),
         (
             {"messages": [HELLO, {"role": "user"}]},
             "messages[1].content",
@@ -49,6 +49,15 @@ def fault_of(**body: Any) -> ApiError:
         ({"speculative": {"x": 1}}, "speculative.x", "speculative.x is not a field of this request."),
         ({"audio": {}}, "audio", "audio is not supported: answers are text."),
         ({"user": 5}, "user", "user must be a valid string, got 5."),
+        ({"stop": 5}, "stop", "stop must be a valid string or a valid list, got 5."),
+        ({"speculative": 5}, "speculative", "speculative must be a valid object, got 5."),
+        ({"store": True}, "store", "store must be false, got true."),
+        ({"stop": [None]}, "stop[0]", "stop[0] must be a valid string, got null."),
+        (
+            {"messages": [{"role": "user", "content": []}]},
+            "messages[0].content",
+            "messages[0].content must have at least 1 item, got [].",
+        ),
     ],
 )
 def test_a_fault_names_field_rule_and_value(body: dict[str, Any], param: str, message: str) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from borrador.server.errors import ApiError, refusal
 from borrador.server.json_body import parse_json
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 Request = TypeVar("Request", bound=BaseModel)
 
@@ -24,6 +28,11 @@ _REFUSED = {
     "verbosity": "say it in the prompt",
     "web_search_options": "the server does not search the web",
 }
+_JSON_WORDS = {"None": "null", "True": "true", "False": "false", "dictionary": "object"}
+_PYTHON_WORDS = re.compile(rf"\b({'|'.join(_JSON_WORDS)})\b")
+_PYTHON_SIDE = re.compile(
+    r"^(\w+ should|Value error, must) | after validation, not \d+$| or (instance of \w+|object to extract fields from)$"
+)
 
 
 def read_request(kind: type[Request], body: bytes, depth: int) -> Request:
@@ -50,7 +59,8 @@ def read_request(kind: type[Request], body: bytes, depth: int) -> Request:
 
 def _explain(error: ValidationError, body: Mapping[str, Any], kind: type[BaseModel]) -> ApiError:
     """The error of the field that got furthest: of several forms a value may have, that is the one that was meant."""
-    found = max(error.errors(include_url=False), key=lambda each: len(each["loc"]))
+    faults = error.errors(include_url=False)
+    found = max(faults, key=_nearness)
     path = _path(found["loc"], body, is_missing=found["type"] == "missing")
     match found["type"]:
         case "missing":
@@ -64,8 +74,20 @@ def _explain(error: ValidationError, body: Mapping[str, Any], kind: type[BaseMod
             tags = "one of " + found["ctx"]["expected_tags"] if "expected_tags" in found["ctx"] else "given"
             given = f", got {_shown(found['ctx']['tag'])}" if fault == "union_tag_invalid" else ", it is missing"
             return refusal(f"{path}.{name} must be {tags}{given}.", f"{path}.{name}", "invalid_value")
-    rule = re.sub(r"^(\w+ should|Value error, must) ", "must ", found["msg"])
-    return refusal(f"{path or 'the body'} {rule}, got {_shown(found['input'])}.", path, "invalid_value")
+    forms = (each for each in faults if _nearness(each) == _nearness(found) and each["input"] is found["input"])
+    rules = " or ".join(dict.fromkeys(_rule(each) for each in forms if each["loc"][:1] == found["loc"][:1]))
+    rules = rules.replace(" or be ", " or ")
+    return refusal(f"{path or 'the body'} must {rules}, got {_shown(found['input'])}.", path, "invalid_value")
+
+
+def _nearness(fault: ErrorDetails) -> tuple[int, bool]:
+    """How near a value came to the form that this fault is of: a value of the right type is nearer than any other."""
+    return len(fault["loc"]), not fault["type"].endswith("_type")
+
+
+def _rule(fault: ErrorDetails) -> str:
+    """What the value must do, in the words of JSON."""
+    return _PYTHON_WORDS.sub(lambda found: _JSON_WORDS[found[0]], _PYTHON_SIDE.sub("", fault["msg"]))
 
 
 def _path(location: Sequence[int | str], body: Any, *, is_missing: bool) -> str:
@@ -89,4 +111,4 @@ def _suggestion(path: str, kind: type[BaseModel]) -> str:
 def _shown(value: Any) -> str:
     if isinstance(value, dict | list) and len(value) > 8:
         return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
-    return f"{value!r:.80}" if not isinstance(value, str) else f"{value[:80]!r}"
+    return f"{value[:80]!r}" if isinstance(value, str) else f"{json.dumps(value, ensure_ascii=False):.80}"
