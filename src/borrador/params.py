@@ -37,7 +37,7 @@ class SamplingParams:
             expected one (Meister et al., arXiv 2202.00666), in (0, 1].
         top_p: keep the smallest set of tokens whose probability reaches top_p, in (0, 1].
         min_p: drop tokens less likely than min_p times the most likely one, in [0, 1).
-        repetition_penalty: positive logits of tokens in the window are divided by it, others multiplied, in (0, 10].
+        repetition_penalty: positive logits of tokens in the window are divided by it, others multiplied, in [0.01, 10].
         presence_penalty: subtracted from the logit of every token in the window, in [-2, 2].
         frequency_penalty: subtracted once for each time the token occurs in the window, in [-2, 2].
         penalty_window: how many of the last tokens, prompt included, the penalties look at; -1 means all, 0 none.
@@ -199,7 +199,7 @@ def _checked(given: SamplingParams) -> dict[str, Any]:
         "typical_p": number("typical_p", given.typical_p, 0.0, 1.0, open_low=True),
         "top_p": number("top_p", given.top_p, 0.0, 1.0, open_low=True),
         "min_p": number("min_p", given.min_p, 0.0, 1.0, open_high=True),
-        "repetition_penalty": number("repetition_penalty", given.repetition_penalty, 0.0, 10.0, open_low=True),
+        "repetition_penalty": number("repetition_penalty", given.repetition_penalty, 0.01, 10.0),
         "presence_penalty": number("presence_penalty", given.presence_penalty, -2.0, 2.0),
         "frequency_penalty": number("frequency_penalty", given.frequency_penalty, -2.0, 2.0),
         "penalty_window": integer("penalty_window", given.penalty_window, -1, _INT32),

@@ -28,7 +28,7 @@ SHARED: dict[str, tuple[list[Any], list[Any]]] = {
     "top_k": ([0, 40, None], [-1, 1.5, 2**31, "40"]),
     "min_p": ([0, 0.05, None], [1, -0.1, "0"]),
     "typical_p": ([0.5, 1, None], [0, 1.5, {}]),
-    "repetition_penalty": ([1, 1.1, None], [0, 10.5, "1"]),
+    "repetition_penalty": ([1, 1.1, 0.01, None], [0, 0.009, 1e-300, 10.5, "1"]),
     "presence_penalty": ([-2, 2, 0.5, None], [-2.1, 3, "0"]),
     "frequency_penalty": ([-2, 2, 0.5, None], [-2.1, 3, "0"]),
     "penalty_window": ([-1, 0, 64, None], [-2, 2**31, 1.5]),

@@ -75,7 +75,7 @@ class AnswerRequest(Body):
     top_k: int | None = Field(None, ge=0, le=_INT32, description="Keep the k most likely tokens; 0 keeps all.")
     min_p: Finite | None = Field(None, ge=0, lt=1, description="Drop tokens less likely than this part of the best.")
     typical_p: Finite | None = Field(None, gt=0, le=1)
-    repetition_penalty: Finite | None = Field(None, gt=0, le=10)
+    repetition_penalty: Finite | None = Field(None, ge=0.01, le=10)
     presence_penalty: Finite | None = Field(None, ge=-2, le=2)
     frequency_penalty: Finite | None = Field(None, ge=-2, le=2)
     penalty_window: int | None = Field(None, ge=-1, le=_INT32, description="Last tokens that penalties look at.")
