@@ -51,7 +51,9 @@ class EngineConfig:
     def __post_init__(self) -> None:
         object.__setattr__(self, "draft", tuple(_split(self.draft)))
         if not self.draft or not all(self.draft):
-            raise UsageError("draft must name at least one drafter, without gaps", "For plain decoding say none.")
+            raise UsageError(
+                "draft must name at least one drafter, and no name may be empty", "For plain decoding say none."
+            )
         for name, low, high in _LIMITS:
             value = getattr(self, name)
             if value is not None:

@@ -45,7 +45,7 @@ def check_text(name: str, value: Any) -> str:
         UsageError: it is empty, too long, or not text.
     """
     if not isinstance(value, str) or not value.strip():
-        raise UsageError(f"{name} must be text that is not empty, got {value!r:.60}", "Write it out, or leave it away.")
+        raise UsageError(f"{name} must be text that is not empty, got {value!r:.60}", "Give some, or leave it out.")
     _check_length(name, value)
     try:
         value.encode()

@@ -117,5 +117,5 @@ def test_missing_prompt_file_and_directory_are_usage_errors(tmp_path: Path) -> N
 def test_a_prompt_file_is_bounded_and_needs_a_name() -> None:
     with pytest.raises(UsageError, match="at most 67108864 bytes, /dev/zero holds more"):
         read_prompts(Path("/dev/zero"))
-    with pytest.raises(UsageError, match="it is no file name"):
+    with pytest.raises(UsageError, match="it is not a file name"):
         read_prompts(Path("a\0b"))

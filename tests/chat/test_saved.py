@@ -58,7 +58,7 @@ def test_failed_save_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkey
 def test_file_of_another_program_is_not_replaced(tmp_path: Path, content: str) -> None:
     path = tmp_path / "notes.txt"
     path.write_text(content)
-    with pytest.raises(UsageError, match="exists and is no saved chat"):
+    with pytest.raises(UsageError, match="exists and is not a saved chat"):
         save(str(path), CHAT, "tiny")
     assert path.read_text() == content
 
@@ -87,7 +87,7 @@ def test_bad_file_is_a_sentence(tmp_path: Path, content: bytes, told: str) -> No
     path.write_bytes(content)
     with pytest.raises(UsageError) as caught:
         load(str(path), Settings())
-    assert f"{path} is no saved chat: " in str(caught.value)
+    assert f"{path} is not a saved chat: " in str(caught.value)
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
 

@@ -122,7 +122,7 @@ def test_connections_that_break_are_failures_and_end_with_exit_code_1(borrador: 
     result = borrador("bench", "--url", server.url, "--concurrency", "2", "--json")
     ((series,),) = (level["series"] for level in report(result)["levels"])
     assert (result.code, series["ok"], series["failed"], series["tokens"]) == (1, 6, 2, 30)
-    assert result.err.splitlines()[-2].startswith("error: 2 of 8 requests failed, the first one so: ")
+    assert result.err.splitlines()[-2].startswith("error: 2 of 8 requests failed, the first one with: ")
 
 
 def test_tokens_that_the_server_does_not_count_are_events(borrador: Borrador, server: ApiServer) -> None:

@@ -94,8 +94,8 @@ def test_wrong_command_and_failing_file_do_not_end_the_chat(environment: dict[st
     with Terminal("chat", environment=environment) as terminal:
         for command, told in (
             ("/hepl", "Did you mean /help?"),
-            (f"/load {other}", "is no saved chat: it is of another program"),
-            (f"/save {other}", "exists and is no saved chat"),
+            (f"/load {other}", "is not a saved chat: it is of another program"),
+            (f"/save {other}", "exists and is not a saved chat"),
             (f"/save {tmp_path}/missing/chat.json", "cannot be written: No such file or directory"),
             ("/help", "/regen"),
         ):

@@ -89,7 +89,7 @@ def test_conversation_that_is_too_long_for_the_server_loses_nothing(borrador: Bo
     ("behaviour", "told"),
     [
         (Behaviour(dropped=frozenset({0})), "the connection to "),
-        (Behaviour(fails_inside=frozenset({0})), "error: the server broke the answer off: out of memory\n"),
+        (Behaviour(fails_inside=frozenset({0})), "error: the server cut the answer off: out of memory\n"),
     ],
 )
 def test_answer_that_breaks_off_is_told_after_what_was_written(
@@ -165,7 +165,7 @@ def test_colours_are_refused_where_the_server_tells_no_origins(server: ApiServer
     server.behaviour = Behaviour(speculative="ignored")
     with Terminal("chat", "--url", server.url, environment={"BORRADOR_HISTORY": str(tmp_path)}) as terminal:
         terminal.ask("/color on")
-        terminal.expect("this server does not tell where tokens come from")
+        terminal.expect("this server does not say where tokens come from")
 
 
 def test_terminal_does_not_obey_what_a_model_writes(server: ApiServer, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def test_specs_name_drafters_with_built_in_ones_first(specs: list[str], expanded
 
 
 def test_none_beside_another_drafter_is_refused() -> None:
-    with pytest.raises(UsageError, match="excludes other drafters, got also lookup"):
+    with pytest.raises(UsageError, match="excludes other drafters, and lookup is given too"):
         expand_specs(["lookup", "none"])
 
 

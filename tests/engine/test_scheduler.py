@@ -68,7 +68,7 @@ def test_a_seat_is_had_before_any_work_and_given_back_at_the_end() -> None:
     llm, clerk = make_llm(), Clerk()
     with Scheduler(llm, SchedulerLimits(concurrent=1, waiting=2), clerk) as scheduler:
         first, others = scheduler.reserve(), scheduler.reserve(2)
-        with pytest.raises(QueueFullError, match="at most 3 requests may be written or wait, 3 do") as refused:
+        with pytest.raises(QueueFullError, match="at most 3 requests may run or wait, 3 do") as refused:
             scheduler.reserve()
         assert refused.value.retry_after_s >= 1.0
         with pytest.raises(UsageError, match="from 1 to 3, got 4"):
@@ -130,7 +130,7 @@ def test_nobody_else_writes_while_a_scheduler_does() -> None:
             lambda: Scheduler(llm, SchedulerLimits(), Clerk()),
             llm.close,
         ):
-            with pytest.raises(UsageError, match="writes for a scheduler"):
+            with pytest.raises(UsageError, match="serves a scheduler"):
                 refused()
     assert llm.generate("abc", FREE).token_ids
     llm.close()
@@ -143,7 +143,7 @@ def test_closing_lets_requests_end_within_the_grace_and_fails_the_others() -> No
     scheduler.close(grace_s=PATIENCE_S)
     assert clerk.has_ended(key)
     assert not clerk.errors
-    with pytest.raises(UnavailableError, match="it is ending"):
+    with pytest.raises(UnavailableError, match="is shutting down"):
         scheduler.reserve()
     scheduler = Scheduler(llm, SchedulerLimits(concurrent=1), clerk)
     clerk.hook = lambda: time.sleep(0.1)  # three answers take a minute
@@ -169,7 +169,7 @@ def test_a_thread_that_breaks_down_tells_everybody(monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(scheduler._batch, "step", failing)
     clerk.wait_for(*keys)
     assert {type(clerk.errors[key]) for key in keys} == {UnavailableError}
-    with pytest.raises(UnavailableError, match="broke down"):
+    with pytest.raises(UnavailableError, match="has failed"):
         scheduler.reserve()
     eventually(lambda: not scheduler._thread.is_alive())
     scheduler.close()

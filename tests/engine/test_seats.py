@@ -11,7 +11,7 @@ from borrador.errors import QueueFullError, UsageError
 def test_seats_are_counted_when_they_are_reserved() -> None:
     seats = Seats(3)
     first = seats.reserve(2, "")
-    with pytest.raises(QueueFullError, match="at most 3 requests may be written or wait, 2 do, 2 more were made"):
+    with pytest.raises(QueueFullError, match="at most 3 requests may run or wait, 2 do, and 2 more came"):
         seats.reserve(2, "")
     with seats.reserve(1, "x") as other:
         assert (seats.taken, other.namespace) == (3, "x")

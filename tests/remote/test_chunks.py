@@ -44,7 +44,7 @@ def test_stream_that_ends_early_is_an_error() -> None:
 
 @pytest.mark.parametrize("error", [{"message": "out\nof \x1b[1mmemory"}, "out of [1mmemory"])
 def test_error_in_the_middle_is_one_line(error: Any) -> None:
-    with pytest.raises(RefusedError, match=r"^the server broke the answer off: out of \[1mmemory$"):
+    with pytest.raises(RefusedError, match=r"^the server cut the answer off: out of \[1mmemory$"):
         ChunkReader().read(line({"error": error}))
 
 

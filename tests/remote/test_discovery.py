@@ -31,10 +31,10 @@ def test_probe_tells_whether_a_server_understands_the_field(
 @pytest.mark.parametrize(
     ("response", "told"),
     [
-        (httpx.Response(200, text="<html>"), "is no OpenAI-compatible API: it lists no models as JSON"),
-        (httpx.Response(200, json={"data": [{}]}), "is no OpenAI-compatible API"),
-        (httpx.Response(200, json=["tiny"]), "is no OpenAI-compatible API"),
-        (httpx.Response(404, text="not found"), "is no OpenAI-compatible API: it answered with status 404"),
+        (httpx.Response(200, text="<html>"), "is not an OpenAI-compatible API: it does not list models as JSON"),
+        (httpx.Response(200, json={"data": [{}]}), "is not an OpenAI-compatible API"),
+        (httpx.Response(200, json=["tiny"]), "is not an OpenAI-compatible API"),
+        (httpx.Response(404, text="not found"), "is not an OpenAI-compatible API: it answered with status 404"),
         (httpx.Response(302, headers={"Location": "http://elsewhere"}), "it answered with status 302"),
         (httpx.Response(200, json={"data": []}), "lists no model"),
         (

@@ -115,5 +115,5 @@ def test_log_probabilities_of_an_echo_are_refused_by_name(rig: Rig) -> None:
     error = rig.post(PATH, prompt=START, echo=True, logprobs=1).json()["error"]
     assert (error["param"], error["message"]) == (
         "echo",
-        "echo must be false where logprobs are asked for: a prompt has none here.",
+        "echo must be false when logprobs are requested: a prompt has none here.",
     )

@@ -27,7 +27,7 @@ def require_writable(path: Path, option: str, suffix: str) -> None:
     try:
         if not path.parent.is_dir():
             raise UsageError(
-                f"{option} needs an existing folder, and {str(path.parent)!r:.80} is none", "Make the folder first."
+                f"{option} needs an existing folder, and {str(path.parent)!r:.80} is not one", "Make the folder first."
             )
         if path.exists() and not path.is_file():
             raise UsageError(f"{option} writes a file, and {str(path)!r:.80} is something else", "Give another name.")
@@ -67,5 +67,5 @@ def _partial(path: Path) -> Path:
 
 
 def _refused(path: Path, error: OSError | ValueError) -> BorradorError:
-    reason = error.strerror if isinstance(error, OSError) else "it is no file name"
+    reason = error.strerror if isinstance(error, OSError) else "it is not a file name"
     return BorradorError(f"{str(path)!r:.80} cannot be written: {reason}", "Choose another file.")

@@ -83,7 +83,7 @@ def _read_bytes(path: Path) -> bytes:
         with path.open("rb") as file:
             return file.read(_MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no file name"
+        reason = error.strerror if isinstance(error, OSError) else "it is not a file name"
         raise UsageError(f"the prompt file {path!s:.80} cannot be read: {reason}", "Check --prompts.") from error
 
 

@@ -162,7 +162,7 @@ class Record:
             with path.open("rb") as file:
                 content = file.read(_LARGEST_BYTES + 1)
         except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is no file name"
+            reason = error.strerror if isinstance(error, OSError) else "it is not a file name"
             raise UsageError(f"the record {path!s:.80} cannot be read: {reason}", "Check the file's name.") from error
         if len(content) > _LARGEST_BYTES:
             raise UsageError(f"a record may have at most {_LARGEST_BYTES} bytes, {path} has more", "Check the file.")

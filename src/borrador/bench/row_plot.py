@@ -18,7 +18,9 @@ def require_plot_file(path: Path) -> None:
     if path.suffix.lower() != ".svg":
         raise UsageError(f"--plot writes an SVG file, got {path.name!r}", "Give a name that ends in .svg.")
     if not path.parent.is_dir():
-        raise UsageError(f"--plot needs an existing folder, and {str(path.parent)!r} is none", "Make the folder first.")
+        raise UsageError(
+            f"--plot needs an existing folder, and {str(path.parent)!r} is not one", "Make the folder first."
+        )
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:

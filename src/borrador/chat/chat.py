@@ -74,7 +74,7 @@ class Chat:
         """
         exchanges = self.conversation.exchanges
         if not exchanges:
-            raise UsageError("there is no answer yet that could be written again", "Ask something first.")
+            raise UsageError("there is no answer yet to write again", "Ask something first.")
         if self.settings.sampling.greedy or self.settings.sampling.seed is not None:
             why = "at temperature 0" if self.settings.sampling.greedy else "with a seed"
             self.screen.note(f"{why} the same answer comes again; /set changes that")

@@ -50,7 +50,7 @@ def run_command(chat: Chat, line: str) -> None:
         near = difflib.get_close_matches(name, [each.name for each in COMMANDS], 1)
         guess = f"Did you mean {near[0]}? " if near else ""
         raise UsageError(
-            f"there is no command {name!r:.40}", f"{guess}/help lists them; a blank before the slash makes it text."
+            f"there is no command {name!r:.40}", f"{guess}/help lists them; a space before the slash makes it text."
         )
     command.act(chat, "".join(rest).strip())
 
@@ -106,7 +106,7 @@ def _color(chat: Chat, word: str) -> None:
     if word == "on" and not chat.screen.can_colour:
         raise UsageError("colours need a terminal, and answers go elsewhere", "Leave them off.")
     if word == "on" and not chat.backend.tells_origins:
-        raise UsageError("this server does not tell where tokens come from", "Colours work with a server of borrador.")
+        raise UsageError("this server does not say where tokens come from", "Colours work with a borrador server.")
     chat.screen.coloured = word == "on"
     how = "underlined, and green where there is colour" if word == "on" else "shown like others"
     chat.screen.note(f"accepted tokens of drafts are {how}")

@@ -64,7 +64,7 @@ def load(name: str, settings: Settings) -> SavedChat:
         settings: where the file holds none.
 
     Raises:
-        UsageError: it cannot be read, or is no saved chat.
+        UsageError: it cannot be read, or is not a saved chat.
     """
     path = _path(name)
     entry = _read(path)
@@ -81,7 +81,7 @@ def _path(name: str) -> Path:
     try:
         return Path(name).expanduser().resolve()
     except (RuntimeError, OSError, ValueError):
-        raise UsageError(f"{name!r:.80} is no file name", "Choose another one.") from None
+        raise UsageError(f"{name!r:.80} is not a file name", "Choose another one.") from None
 
 
 def _messages(conversation: Conversation) -> list[dict[str, Any]]:
@@ -128,14 +128,14 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 
 def _no_chat(path: Path, reason: str) -> UsageError:
-    return UsageError(f"{path!s:.120} is no saved chat: {reason:.200}", "Files of /save are.")
+    return UsageError(f"{path!s:.120} is not a saved chat: {reason:.200}", "Give a file that /save wrote.")
 
 
 def _require_ours(path: Path) -> None:
     try:
         _read(path)
     except UsageError:
-        raise UsageError(f"{path!s:.120} exists and is no saved chat", "Choose another file.") from None
+        raise UsageError(f"{path!s:.120} exists and is not a saved chat", "Choose another file.") from None
 
 
 def _replace(path: Path, content: bytes) -> None:

@@ -56,7 +56,7 @@ def _run_command(words: Sequence[str]) -> int:
         from borrador.cli.app import run_app
     except ImportError as error:
         raise BorradorError(
-            f"borrador is not installed as it should be: {error}",
+            f"borrador is not installed correctly: {error}",
             "Install it again, for this Python and this machine: pip install --force-reinstall borrador",
         ) from error
     return run_app(words)

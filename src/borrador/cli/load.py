@@ -137,10 +137,10 @@ def _require_good(report: LoadReport) -> None:
     if report.difference is not None:
         raise VerificationError(
             f"drafts must not change an answer, but {report.difference}",
-            "A server whose arithmetic depends on what else is in a pass does that; one of borrador must not.",
+            "Servers whose arithmetic depends on what else is in a pass do that; a borrador server must not.",
         )
     if report.first_failure is not None:
         raise BorradorError(
-            f"{report.failed} of {report.requests} requests failed, the first one so: {report.first_failure}",
+            f"{report.failed} of {report.requests} requests failed, the first one with: {report.first_failure}",
             "Look at the server's log.",
         )

@@ -64,7 +64,7 @@ def read_shape(option: str, path: str | None) -> str | None:
         with open(path, "rb") as file:  # noqa: PTH123 - names that hold NUL or are too long are errors here too
             content = file.read(_MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no file name"
+        reason = error.strerror if isinstance(error, OSError) else "it is not a file name"
         raise UsageError(
             f"{option} must name a file that can be read, got {path!r:.80}: {reason}", "Check it."
         ) from None

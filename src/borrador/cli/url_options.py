@@ -65,9 +65,7 @@ def require_agreement(
 def require_none(command: typer.Context) -> None:
     """Refuse options before a command of a group. Raises UsageError."""
     for name in given(command):
-        raise UsageError(
-            f"{_option(name)} has no effect on {command.invoked_subcommand}, and stands before it", "Drop one of them."
-        )
+        raise UsageError(f"{_option(name)} has no effect before {command.invoked_subcommand}", "Drop one of them.")
 
 
 def given(command: typer.Context) -> list[str]:

@@ -38,7 +38,7 @@ def expand_specs(specs: Iterable[str]) -> tuple[str, ...]:
     if "none" in names:
         if len(names) > 1:
             others = ", ".join(name for name in names if name != "none")
-            raise UsageError(f"draft none excludes other drafters, got also {others}", "Leave one of them out.")
+            raise UsageError(f"draft none excludes other drafters, and {others} is given too", "Leave one of them out.")
         return ()
     expanded = [part for name in names for part in (AUTO if name == "auto" else (name,))]
     built_in = [name for name in expanded if name in BUILT_IN]

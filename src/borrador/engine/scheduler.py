@@ -210,11 +210,11 @@ class Scheduler:
             while self._follow_orders():
                 self._tell(self._batch.step())
                 self._llm.remember()
-            self._fail_all(UnavailableError("answers must end before the server does, this one did not", "Try again."))
+            self._fail_all(UnavailableError("the server shut down before this answer was finished", "Try again."))
         except BaseException as error:  # noqa: BLE001 - nobody may wait for a thread that is gone
-            _log.exception("the scheduler broke down")
+            _log.exception("the scheduler failed")
             self._broken = True
-            self._fail_all(UnavailableError(f"writing broke down: {type(error).__name__}", "Start again."))
+            self._fail_all(UnavailableError(f"the scheduler failed: {type(error).__name__}", "Start again."))
         finally:
             self._turn.close()
 
@@ -276,6 +276,6 @@ class Scheduler:
 
     def _require_healthy(self) -> None:
         if self._closes_at is not None:
-            raise UnavailableError("requests can be made until the server ends, it is ending", "Try another server.")
+            raise UnavailableError("the server is shutting down and takes no more requests", "Try another server.")
         if self._broken:
-            raise UnavailableError("requests can be made while writing works, it broke down", "Start the server again.")
+            raise UnavailableError("the scheduler has failed and takes no more requests", "Start the server again.")

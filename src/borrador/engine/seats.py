@@ -81,7 +81,7 @@ class Seats:
             missing = self._taken + count - self._limit
             if missing > 0:
                 raise QueueFullError(
-                    f"at most {self._limit} requests may be written or wait, {self._taken} do, {count} more were made",
+                    f"at most {self._limit} requests may run or wait, {self._taken} do, and {count} more came",
                     "Try again later.",
                     self._wait_s(missing),
                 )

@@ -74,10 +74,10 @@ class Turns:
         self._require_no_scheduler()
         if self._writer == threading.get_ident():
             raise UsageError(
-                "one answer at a time can be written in a thread, and another is unfinished",
+                "a thread can write one answer at a time, and another is unfinished",
                 "Finish or close it first.",
             )
 
     def _require_no_scheduler(self) -> None:
         if self._serves:
-            raise UsageError("this LLM writes for a scheduler and nobody else", "Close the scheduler first.")
+            raise UsageError("this LLM serves a scheduler and takes no other requests", "Close the scheduler first.")

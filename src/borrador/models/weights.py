@@ -42,7 +42,8 @@ def build_engine(file: GgufFile, config: ModelConfig, threads: int) -> _native.T
         return _native.Transformer(shape, arena_bytes=arena_bytes, threads=threads, isa=_wanted_isa())
     except MemoryError as error:
         raise MemoryLimitError(
-            f"{file.path.name} needs {needed / 1e9:.1f} GB of memory, which the system refuses", "Use a smaller model."
+            f"{file.path.name} needs {needed / 1e9:.1f} GB of memory, which the system does not give",
+            "Use a smaller model.",
         ) from error
 
 

@@ -76,7 +76,7 @@ class ChunkReader:
         entry = _parse(data)
         if fields := error_fields(entry):
             message = one_line(fields.get("message")) or "it gave no reason"
-            raise RefusedError(f"the server broke the answer off: {message}", status=200, fields=fields)
+            raise RefusedError(f"the server cut the answer off: {message}", status=200, fields=fields)
         chunk = Chunk.of(entry)
         self.ended = self.ended or chunk.finish_reason is not None
         return chunk
@@ -84,7 +84,7 @@ class ChunkReader:
     def require_end(self) -> None:
         """Raise BorradorError where the stream is over and the answer is not."""
         if not self.ended:
-            raise BorradorError("the server broke the answer off: its stream ended early", "Look at the server's log.")
+            raise BorradorError("the server cut the answer off: its stream ended early", "Look at the server's log.")
 
 
 def split_lines(blocks: Iterable[bytes]) -> Iterator[str]:

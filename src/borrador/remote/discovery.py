@@ -25,7 +25,7 @@ def find_model(client: httpx.Client, address: Address, name: str | None = None) 
     """
     names = list_models(client, address)
     if not names:
-        raise BorradorError(f"{address.base} lists no model", "Load one in that server.")
+        raise BorradorError(f"{address.base} lists no model", "Load one on that server.")
     if name is not None and name not in names:
         raise UsageError(f"{address.base} has no model {name!r:.80}", f"It lists {', '.join(names)[:200]}.")
     return names[0] if name is None else name
@@ -45,7 +45,8 @@ def list_models(client: httpx.Client, address: Address) -> list[str]:
         return [str(entry["id"]) for entry in response.json()["data"]]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise BorradorError(
-            f"{address.base} is no OpenAI-compatible API: it lists no models as JSON", "Check the address and its port."
+            f"{address.base} is not an OpenAI-compatible API: it does not list models as JSON",
+            "Check the address and its port.",
         ) from None
 
 

@@ -64,7 +64,7 @@ def refusal(base: str, status: int, body: bytes, retry_after: str | None = None)
         )
     if not message:
         return RefusedError(
-            f"{base} is no OpenAI-compatible API: it answered with status {status}",
+            f"{base} is not an OpenAI-compatible API: it answered with status {status}",
             "Check the address and its port.",
             status=status,
         )

@@ -41,13 +41,13 @@ class ChatForm:
         toolbox = Toolbox(body, llm, self._config)
         shape = self._format(body)
         if shape and toolbox.names:
-            raise refusal("response_format must be text where a tool may be called.", "response_format")
+            raise refusal("response_format must be text when a tool may be called.", "response_format")
         shape |= toolbox.shape()
         max_tokens = self._max_tokens(body)
         params = sampling_params(body, max_tokens or llm.context_length, logprobs, shape)
         traces = body.speculative is not None and bool(body.speculative.trace)
         if traces and toolbox.names:
-            raise refusal("speculative.trace must be false where a tool may be called.", "speculative.trace")
+            raise refusal("speculative.trace must be false when a tool may be called.", "speculative.trace")
         return Plan(
             prompts=[llm.template.render(as_turns(body.messages), tools=toolbox.offered)],
             max_tokens=max_tokens,
@@ -86,7 +86,7 @@ class ChatForm:
     def _max_tokens(self, body: ChatRequest) -> int | None:
         one, other = body.max_tokens, body.max_completion_tokens
         if one is not None and other is not None and one != other:
-            raise refusal(f"max_tokens must be as max_completion_tokens, got {one} and {other}.", "max_tokens")
+            raise refusal(f"max_tokens must equal max_completion_tokens, got {one} and {other}.", "max_tokens")
         return one if one is not None else other
 
     def _format(self, body: ChatRequest) -> dict[str, str]:

@@ -47,9 +47,9 @@ class CompletionForm:
         if logprobs is not None:
             logprobs = check_top_logprobs(logprobs, self._config, "logprobs")
         if body.echo and logprobs is not None:
-            raise refusal("echo must be false where logprobs are asked for: a prompt has none here.", "echo")
+            raise refusal("echo must be false when logprobs are requested: a prompt has none here.", "echo")
         if body.speculative is not None and body.speculative.trace:
-            raise refusal("speculative.trace is there for chats only.", "speculative.trace", "unsupported_parameter")
+            raise refusal("speculative.trace works for chats only.", "speculative.trace", "unsupported_parameter")
         max_tokens = DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens
         return Plan(
             prompts=prompts,

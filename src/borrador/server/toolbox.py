@@ -60,7 +60,7 @@ class Toolbox:
         if self._choice != "none" and not tools:
             raise refusal("tool_choice must come with tools, there are none.", "tool_choice", "invalid_value")
         if len(set(names)) < len(names):
-            raise refusal("tools must have names of their own, two have the same.", "tools", "invalid_value")
+            raise refusal("tools must have different names, two have the same.", "tools", "invalid_value")
         if isinstance(self._choice, NamedTool) and self._choice.function.name not in names:
             rule = f"tool_choice must name one of tools, got {self._choice.function.name!r}."
             raise refusal(rule, "tool_choice", "invalid_value")
