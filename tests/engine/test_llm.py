@@ -164,6 +164,12 @@ def test_an_empty_prompt_is_refused(prompt: Any) -> None:
         scripted_llm(ScriptedModel(VOCABULARY)).generate(prompt)
 
 
+@pytest.mark.parametrize("prompt", [None, 5, b"abc", {"role": "user", "content": "abc"}])
+def test_what_is_neither_text_nor_messages_is_no_prompt(prompt: Any) -> None:
+    with pytest.raises(UsageError, match=f"text or a list of messages, got {type(prompt).__name__}"):
+        scripted_llm(ScriptedModel(VOCABULARY)).generate(prompt)
+
+
 def test_a_prompt_that_fills_the_context_is_refused() -> None:
     llm = scripted_llm(ScriptedModel(VOCABULARY, seed=1), context_length=8)
     with pytest.raises(ContextLengthError, match="shorter than the context of 8 tokens, it has 8"):

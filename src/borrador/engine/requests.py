@@ -116,7 +116,15 @@ class Requests:
         )
 
     def _text(self, prompt: str | Messages) -> str:
-        return prompt if isinstance(prompt, str) else self._template.render(prompt) if prompt else ""
+        if isinstance(prompt, str):
+            return prompt
+        given: object = prompt
+        if not isinstance(given, list | tuple):
+            raise UsageError(
+                f"a prompt must be text or a list of messages, got {type(given).__name__}",
+                "Give a string, or a list of mappings with role and content.",
+            )
+        return self._template.render(prompt) if prompt else ""
 
     def _read(self, prompt: Prompt) -> list[int]:
         """As `tokenize`, unless a text is already known not to fit."""
