@@ -95,6 +95,12 @@ def test_a_missing_draft_model_is_refused(target: Path) -> None:
         load(target, "lookup,/nowhere.gguf")
 
 
+def test_a_draft_model_without_a_tokenizer_is_named(target: Path, tmp_path: Path) -> None:
+    mute = write_tiny_model(tmp_path / "mute.gguf", tokenizer=False)
+    with pytest.raises(ModelError, match=r"mute\.gguf: the file must hold a tokenizer"):
+        load(target, str(mute))
+
+
 def test_a_misspelt_drafter_gets_the_nearest_one(target: Path) -> None:
     with pytest.raises(ModelError) as caught:
         load(target, "sufix")

@@ -22,7 +22,7 @@ from borrador.engine.llm import LLM
 from borrador.engine.profile import Profile
 from borrador.engine.requests import ChatRenderer
 from borrador.engine.settings import follow_plan
-from borrador.errors import UsageError
+from borrador.errors import ModelError, UsageError
 from borrador.models.download import resolve
 from borrador.models.native import NativeModel
 from borrador.models.target import Model
@@ -138,7 +138,7 @@ def open_parts(model: str | Path, config: EngineConfig) -> Parts:
         _warn_of_many_threads(config.threads)
         target = NativeModel.load(path, config.threads)
         on_failure.callback(target.close)
-        tokenizer = Tokenizer.from_metadata(target.metadata)
+        tokenizer = _read_tokenizer(target, path)
         context_length = _context_length(config.context, target.config.context_length)
 
         vocabulary_size, plugins = target.config.vocabulary_size, find_plugins()
@@ -173,13 +173,21 @@ def _warn_of_many_threads(threads: int | None) -> None:
         )
 
 
+def _read_tokenizer(model: NativeModel, file: Path) -> Tokenizer:
+    """The tokenizer of a model; errors say in which file, since there may be two models."""
+    try:
+        return Tokenizer.from_metadata(model.metadata)
+    except ModelError as error:
+        raise ModelError(f"{file}: {error}", error.hint) from error
+
+
 def _open_draft_model(
     name: str, file: Path, config: EngineConfig, tokenizer: Tokenizer, vocabulary_size: int, context_length: int
 ) -> ModelDrafter | CrossDrafter:
     """A draft model; one whose vocabulary is not the target's drafts text, which is encoded anew for either."""
     model = NativeModel.load(file, config.threads)
     try:
-        own = Tokenizer.from_metadata(model.metadata)
+        own = _read_tokenizer(model, file)
         difference = first_difference(tokenizer, own)
         shared = difference is None
         size = vocabulary_size if shared else model.config.vocabulary_size
