@@ -17,7 +17,10 @@ CANCELLED_SHARE = 0.2
 WATCHED = {"prompt": "The same answer every time", "seed": 7, "max_tokens": 24, "ignore_eos": True}
 _SCHEMA = {"type": "object", "properties": {"a": {"enum": ["x", "y"]}}, "required": ["a"]}
 _SHAPE = {"type": "json_schema", "json_schema": {"name": "a", "schema": _SCHEMA}}
+EXPECTED, LEAST_SEEN = ("answered", "cancelled", "invalid", "watched"), 5
+_MOST_S = 300.0  # that a slow machine takes for these
 _ASKED_AGAIN_S = 0.05
+_SPECULATIVE = ({"enabled": False}, {"draft_tokens": 3})
 _WORDS = ("the", "hello", "and", "thing", "\u00e9", "\U0001f7e5")
 
 
@@ -44,7 +47,8 @@ class Soak:
         self._seed = seed
 
     def run(self, duration_s: float, sample: Callable[[], None], every_s: float) -> None:
-        """Ask for so long, and call `sample` as often meanwhile; ends when every client has its answer."""
+        """Ask for so long, and until each of `EXPECTED` was seen a few times, and call `sample` as often meanwhile; ends
+        when every client has its answer."""
         asyncio.run(self._run(duration_s, sample, every_s))
 
     async def _run(self, duration_s: float, sample: Callable[[], None], every_s: float) -> None:
@@ -52,14 +56,19 @@ class Soak:
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=self._clients)
         async with httpx.AsyncClient(base_url=self._url, timeout=300, trust_env=False, limits=limits) as client:
             asking = [asyncio.create_task(self._ask(client, number, until)) for number in range(self._clients)]
-            while time.monotonic() < until:
-                await asyncio.sleep(min(every_s, max(until - time.monotonic(), 0.0)))
+            while self._goes_on(until):
+                await asyncio.sleep(every_s)
                 sample()
             await asyncio.gather(*asking)
 
+    def _goes_on(self, until: float) -> bool:
+        now = time.monotonic()
+        lacks = min(self.seen[what] for what in EXPECTED) < LEAST_SEEN
+        return now < until or (lacks and now < until + _MOST_S)
+
     async def _ask(self, client: httpx.AsyncClient, number: int, until: float) -> None:
         chance = random.Random(self._seed * 1000 + number)
-        while time.monotonic() < until:
+        while self._goes_on(until):
             try:
                 await self._ask_once(client, chance)
             except httpx.HTTPError as error:
@@ -78,7 +87,9 @@ class Soak:
             stream = chance.random() < 0.6
             leaves = chance.random() < CANCELLED_SHARE / 0.8
             ask = self._stream if stream else self._whole
-            await ask(client, path, {**body, "stream": stream}, chance.random() / 10 if leaves else None)
+            # Soon, or as soon as there is something to read: a fast machine does not keep anybody waiting.
+            leave_s = chance.choice([0.001, chance.random() / 10])
+            await ask(client, path, {**body, "stream": stream}, leave_s if leaves else None)
 
     async def _watch(self, client: httpx.AsyncClient) -> None:
         response = await client.post(COMPLETIONS, json=WATCHED)
@@ -139,7 +150,7 @@ def _words(chance: random.Random) -> str:
 def _body(chance: random.Random) -> tuple[str, dict[str, Any]]:
     body: dict[str, Any] = {"max_tokens": chance.randint(1, 48), "ignore_eos": True}
     body |= chance.choice([{}, {"temperature": 0}, {"seed": 3}, {"top_p": 0.9, "frequency_penalty": 0.5}])
-    body |= chance.choice([{}, {}, {"n": 2}, {"speculative": {"enabled": False}}, {"stop": "e"}])
+    body |= chance.choice([{}, {"n": 2}, {"stop": "e"}, *({"speculative": each} for each in _SPECULATIVE)])
     if chance.random() < 0.5:
         return COMPLETIONS, {**body, "prompt": _words(chance), **chance.choice([{}, {"logprobs": 2}])}
     shape = {"response_format": _SHAPE, "ignore_eos": False} if chance.random() < 0.2 else {}

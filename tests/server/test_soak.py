@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean
 
 import pytest
+from tests.batches import eventually
 from tests.server.process import ServerProcess, serving_model
-from tests.server.soak import Soak, describe
+from tests.server.soak import EXPECTED, LEAST_SEEN, Soak, describe
 from tests.tiny_gguf import write_tiny_model
 
 SOAK_S = float(os.environ.get("BORRADOR_SOAK_S", "1200"))
@@ -41,22 +41,19 @@ def _soak(process: ServerProcess, duration_s: float) -> list[int]:
     soak.run(duration_s, lambda: memory.append(process.resident_bytes()), every_s=min(1.0, duration_s / 100))
     _check_clients(soak)
     _check_counters(process, soak)
-    assert process.open_files() <= files + 2  # of which one is the connection that asks for the numbers
+    eventually(lambda: process.open_files() <= files + 2)  # of which one is the connection that asks for the numbers
     return memory
 
 
 def _check_clients(soak: Soak) -> None:
     assert not soak.faults, describe(soak)
     assert len(soak.watched) == 1, describe(soak)
-    assert min(soak.seen[what] for what in ("answered", "cancelled", "invalid", "watched")) > 0, describe(soak)
-    left = soak.seen["cancelled"] / (soak.seen["cancelled"] + soak.seen["answered"])
-    assert left > 0.1, describe(soak)
+    assert min(soak.seen[what] for what in EXPECTED) >= LEAST_SEEN, describe(soak)
 
 
 def _check_counters(process: ServerProcess, soak: Soak) -> None:
-    until = time.monotonic() + 30.0
-    while process.stats()["reserved"] and time.monotonic() < until:
-        time.sleep(0.05)
+    eventually(lambda: process.stats()["reserved"] == 0)
+    eventually(lambda: process.answers() == process.stats()["requests_admitted"])
     now = process.stats()
     ended = now["requests_finished"] + now["requests_cancelled"] + now["requests_failed"]
     assert now["requests_admitted"] == ended == process.answers(), now
