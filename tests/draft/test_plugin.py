@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.batches import PATIENCE_S
 from tests.scripted import VOCABULARY, scripted_llm
 
 from borrador.draft import plugin as plugin_module
@@ -57,7 +58,7 @@ class Plugin:
         pass
 
 
-def drafter(answer: Callable[[list[int], int], Any], price: Any = None, propose_s: float = 5.0) -> PluginDrafter:
+def drafter(answer: Callable[[list[int], int], Any], price: Any = None, propose_s: float = PATIENCE_S) -> PluginDrafter:
     plugin = Plugin(answer, price)
     return PluginDrafter("plugin", lambda _context: plugin, CONTEXT, propose_s=propose_s)
 
@@ -120,7 +121,7 @@ def test_a_drafter_that_hangs_is_given_up_after_its_budget() -> None:
     for _ in range(50):
         assert session.propose([1, 2], 4).tokens == ()
     assert parked.parked
-    assert time.perf_counter() - start < 5.0
+    assert time.perf_counter() - start < PATIENCE_S
     parked.close()
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.batches import PATIENCE_S
 from tests.scripted import VOCABULARY, JoinedMessages, OracleDrafter, ids, knows, scripted_answer, scripted_llm
 from tests.text.vocabularies import byte_level
 
@@ -270,7 +271,7 @@ def test_two_threads_get_their_own_answers() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=30)
+        thread.join()
     assert answers == {number: expected[prompt] for number, prompt in enumerate(prompts)}
 
 
@@ -289,7 +290,7 @@ def test_another_thread_waits_until_an_answer_is_finished() -> None:
     thread.start()
     assert not done.wait(0.05)
     list(stream)
-    assert done.wait(10)
+    assert done.wait(PATIENCE_S)
     thread.join()
 
 

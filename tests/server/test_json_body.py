@@ -120,7 +120,7 @@ def test_the_depth_can_be_set() -> None:
     ids=["quotes", "escapes", "backslashes", "brackets", "surrogates", "numbers", "keys", "digits", "unicode"],
 )
 def test_no_body_of_two_megabytes_takes_long(body: bytes) -> None:
-    start = time.perf_counter()
+    start = time.thread_time()  # which stands still while other programs have the processor
     with pytest.raises(JsonError):
         parse_json(body)
-    assert time.perf_counter() - start < 1.0
+    assert time.thread_time() - start < 1.0
