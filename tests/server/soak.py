@@ -47,7 +47,7 @@ class Soak:
         self._seed = seed
 
     def run(self, duration_s: float, sample: Callable[[], None], every_s: float) -> None:
-        """Ask for so long, and until each of `EXPECTED` was seen a few times, and call `sample` as often meanwhile; ends
+        """Ask for so long, and until each of `EXPECTED` was seen a few times; call `sample` as often meanwhile. Ends
         when every client has its answer."""
         asyncio.run(self._run(duration_s, sample, every_s))
 
