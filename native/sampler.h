@@ -19,24 +19,24 @@ struct KernelTable;
 // What a request does to a row, in the order of llama.cpp's default chain: edits, top-k, typical-p, top-p and min-p, each
 // on the probabilities at temperature 1 of what the one before it left, then the temperature.
 struct Shape {
-    double temperature = 1.0;  // above 0; values below 1e-6 act as 1e-6
-    std::size_t top_k = 0;     // keep the k most likely; 0 keeps all
-    double typical_p = 1.0;    // keep those whose -log p is closest to its mean, the fewest that reach it; in (0, 1]
-    double top_p = 1.0;        // keep the fewest most likely whose share reaches top_p; in (0, 1]
-    double min_p = 0.0;        // keep those at least min_p times as likely as the most likely; in [0, 1)
-    Edits edits;
-    const KernelTable* kernels = nullptr;  // null takes those of the best instruction set
+  double temperature = 1.0;  // above 0; values below 1e-6 act as 1e-6
+  std::size_t top_k = 0;     // keep the k most likely; 0 keeps all
+  double typical_p = 1.0;    // keep those whose -log p is closest to its mean, the fewest that reach it; in (0, 1]
+  double top_p = 1.0;        // keep the fewest most likely whose share reaches top_p; in (0, 1]
+  double min_p = 0.0;        // keep those at least min_p times as likely as the most likely; in [0, 1)
+  Edits edits;
+  const KernelTable* kernels = nullptr;  // null takes those of the best instruction set
 };
 
 // A distribution over some of the vocabulary; every other token has probability 0.
 struct Distribution {
-    std::vector<std::int32_t> ids;     // ascending; empty stands for the whole vocabulary
-    std::vector<float> probabilities;  // sum to 1 up to rounding
+  std::vector<std::int32_t> ids;     // ascending; empty stands for the whole vocabulary
+  std::vector<float> probabilities;  // sum to 1 up to rounding
 };
 
 struct Ranked {
-    std::vector<std::int32_t> ids;
-    std::vector<float> logits;
+  std::vector<std::int32_t> ids;
+  std::vector<float> logits;
 };
 
 // The most likely token of `size` logits.

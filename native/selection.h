@@ -15,11 +15,11 @@ using TokenIds = std::vector<std::int32_t>;
 // A row and the largest logit of every 64, so that most of it need not be read again. Both must outlive the view, and
 // `maxima` is valid until the thread's next `view`.
 struct Row {
-    const float* logits;
-    std::size_t size;
-    const float* maxima;
-    float largest;
-    const KernelTable& kernels;
+  const float* logits;
+  std::size_t size;
+  const float* maxima;
+  float largest;
+  const KernelTable& kernels;
 };
 
 // Throws std::domain_error where no logit is finite, or one is plus infinity.
