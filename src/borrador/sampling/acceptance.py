@@ -123,6 +123,18 @@ def accept_by_block(tokens: Sequence[int], q: Float32Array, p: LawOfRow, noise: 
             it excludes, and for the last row where all tokens are kept.
         noise: chance, independent of the draws that made the draft.
     """
+    laws, reach = _reach_of_block(tokens, q, p)
+    if noise.accepts(reach[-1]):
+        return _whole_block(tokens[: len(laws)], p, noise)
+    kept = len(laws) - 1
+    while kept > 0 and not noise.accepts(_stopping(laws[kept], q[kept], reach[kept])):
+        kept -= 1
+    token = _pick(noise, residual(_scaled(laws[kept], reach[kept]), q[kept]))
+    return Verdict(tuple(range(kept)), token, False, kept + 1)
+
+
+def _reach_of_block(tokens: Sequence[int], q: Float32Array, p: LawOfRow) -> tuple[list[Distribution], list[float]]:
+    """The target's laws of the rows that tokens are judged by, and r_0, r_1, ... up to the first that is 0."""
     laws: list[Distribution] = []
     reach = [1.0]
     for index, token in enumerate(tokens):
@@ -131,26 +143,24 @@ def accept_by_block(tokens: Sequence[int], q: Float32Array, p: LawOfRow, noise: 
         except UsageError:
             if index == 0:
                 raise
-            tokens = tokens[:index]
             break
         q_token = float(q[index, token])
         ratio = laws[index].probability(token) / q_token if q_token > 0.0 else 0.0
         reach.append(min(1.0, reach[index] * ratio))
         if reach[-1] == 0.0:
             break
-    if noise.accepts(reach[-1]):
-        path = tuple(range(len(tokens)))
-        try:
-            return Verdict(path, _pick(noise, p(len(tokens))), bool(tokens), len(tokens))
-        except UsageError:
-            if path:
-                return _open_ended(path, tokens)
-            raise
-    kept = len(laws) - 1
-    while kept > 0 and not noise.accepts(_stopping(laws[kept], q[kept], reach[kept])):
-        kept -= 1
-    token = _pick(noise, residual(_scaled(laws[kept], reach[kept]), q[kept]))
-    return Verdict(tuple(range(kept)), token, False, kept + 1)
+    return laws, reach
+
+
+def _whole_block(tokens: Sequence[int], p: LawOfRow, noise: Noise) -> Verdict:
+    """All tokens accepted, with the bonus token behind them."""
+    path = tuple(range(len(tokens)))
+    try:
+        return Verdict(path, _pick(noise, p(len(tokens))), bool(tokens), len(tokens))
+    except UsageError:
+        if path:
+            return _open_ended(path, tokens)
+        raise
 
 
 def residual(p: Distribution, q: Float32Array) -> Distribution:
