@@ -78,7 +78,7 @@ Row edited(const float* logits, std::size_t size, const Shape& shape, const RowC
 class Race {
  public:
   Race(const Row& row, float largest, double temperature, const NoiseKey& key)
-    : row_(row), key_(key), largest_(largest), temperature_(temperature),
+      : row_(row), key_(key), largest_(largest), temperature_(temperature),
         scale_(static_cast<float>(kLog2E / temperature)) {}
 
   // The likeliest comes first: it leaves others the least chance.
@@ -136,8 +136,6 @@ class Race {
 };
 
 }  // namespace
-
-std::int32_t argmax(const float* logits, std::size_t size) { return likeliest(view(logits, size, best_kernels())); }
 
 Ranked top_k(const float* logits, std::size_t size, std::size_t k) {
   Ranked ranked{likeliest(view(logits, size, best_kernels()), std::min(k, size)), {}};

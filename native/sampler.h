@@ -39,9 +39,6 @@ struct Ranked {
   std::vector<float> logits;
 };
 
-// The most likely token of `size` logits.
-std::int32_t argmax(const float* logits, std::size_t size);
-
 // The k largest logits, largest first; fewer where fewer are finite.
 Ranked top_k(const float* logits, std::size_t size, std::size_t k);
 

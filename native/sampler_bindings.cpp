@@ -33,12 +33,6 @@ auto best_of_logits(const FloatRows& logits, size_t count, bool normaliser) {
   return owned_best(best, rows, count);
 }
 
-auto argmax_rows(const FloatRows& logits) {
-  std::vector<int32_t> best(logits.shape(0));
-  for (size_t i = 0; i < best.size(); ++i) best[i] = argmax(row_of(logits, i), logits.shape(1));
-  return owned(std::move(best));
-}
-
 // The arguments of one row, checked.
 RowConditions conditions_of(const Floats& logits, const Ints& window, const Ints& barred, const std::optional<Words>& mask) {
   if (mask && mask->shape(0) * 32 < logits.shape(0)) throw std::out_of_range("a mask must have a bit for every logit");
@@ -85,7 +79,6 @@ void bind_rows(nb::module_& m) {
 
 void bind_sampler(nb::module_& m) {
   bind_rows(m);
-  m.def("argmax", &argmax_rows, "logits"_a);
   m.def("best_of_logits", &best_of_logits, "logits"_a, nb::kw_only(), "count"_a, "normaliser"_a);
   m.def("top_k",
         [](const Floats& logits, size_t k) {

@@ -15,7 +15,7 @@ from borrador.draft.protocol import GoOn, Hint, HintTaker
 from borrador.draft.shortlist import Shortlist
 from borrador.models.scripted import ScriptedModel, ScriptedTarget
 from borrador.sampling.noise import FreshNoise
-from borrador.sampling.shaping import Shaper, most_likely
+from borrador.sampling.shaping import Shaper
 from borrador.types import SamplingParams
 
 SIZE = VOCABULARY
@@ -31,7 +31,7 @@ PARAMS = {
 def known(context: Sequence[int], path: Sequence[int], count: int) -> tuple[int, ...]:
     tokens = [*context, *path]
     for _ in range(count):
-        tokens.append(most_likely(MODEL.logits_after(tokens)))
+        tokens.append(int(MODEL.logits_after(tokens).argmax()))
     return tuple(tokens[len(context) + len(path) :])
 
 

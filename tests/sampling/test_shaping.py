@@ -17,7 +17,7 @@ from borrador import _native
 from borrador.errors import ModelError, UsageError
 from borrador.sampling.history import TokenWindow
 from borrador.sampling.logprobs import token_logprobs
-from borrador.sampling.shaping import Distribution, History, Shaper, most_likely, native_shape
+from borrador.sampling.shaping import Distribution, History, Shaper, native_shape
 from borrador.types import Float32Array, Float64Array, Int32Array, SamplingParams, TokenLogprobs, UInt32Array
 
 GOLDEN = 0x9E3779B97F4A7C15
@@ -27,6 +27,10 @@ ISAS = _native.available_isas()
 
 def make_row(seed: int, size: int, spread: float = 3.0) -> Float32Array:
     return (np.random.default_rng(seed).normal(size=size) * spread).astype(np.float32)
+
+
+def greedy_choice(row: Float32Array) -> int:
+    return Shaper(SamplingParams()).choice(row, History(()))
 
 
 def read_edits(row: Float32Array, params: SamplingParams, history: Sequence[int]) -> Float32Array:
@@ -304,18 +308,18 @@ def test_seeded_choices_follow_the_distribution() -> None:
     assert ((counts - draws * law) ** 2 / (draws * law)).sum() < 16.3  # chi-square, 3 degrees, p = 0.001
 
 
-def test_argmax_takes_the_lowest_id_of_equals() -> None:
+def test_greedy_choices_take_the_lowest_id_of_equals() -> None:
     row = np.zeros(3000, np.float32)
     row[[700, 1400, 2999]] = 1.0
-    assert most_likely(row) == 700
+    assert greedy_choice(row) == 700
 
 
 @pytest.mark.parametrize("size", [1, 16, 511, 512, 513, 151_936])
-def test_argmax_finds_the_largest_logit_wherever_it_stands(size: int) -> None:
+def test_greedy_choices_find_the_largest_logit_wherever_it_stands(size: int) -> None:
     for place in {0, size // 2, size - 1}:
         row = make_row(size, size)
         row[place] = 100.0
-        assert most_likely(row) == place
+        assert greedy_choice(row) == place
 
 
 @pytest.mark.parametrize("k", [0, 1, 5, 100, 900, 2000])
@@ -343,7 +347,7 @@ def test_pick_inverts_the_running_sum_and_never_takes_a_weight_of_zero(seed: int
 def test_nan_is_never_chosen() -> None:
     row = np.array([np.nan, 1.0, np.nan, -2.0, -np.inf], np.float32)
     sampling = SamplingParams(temperature=1.0, seed=1)
-    assert most_likely(row) == 1
+    assert greedy_choice(row) == 1
     assert {seeded_choice(row, sampling, position) for position in range(200)} == {1, 3}
     assert shape(row, sampling).probability(0) == 0.0
     assert shape(row, sampling).probability(4) == 0.0
@@ -353,7 +357,7 @@ def test_nan_is_never_chosen() -> None:
 def test_rows_without_a_finite_maximum_are_a_model_error(value: float) -> None:
     row = np.array([value, value], np.float32)
     for choose in (
-        lambda: most_likely(row),
+        lambda: greedy_choice(row),
         lambda: shape(row, SamplingParams(temperature=1.0)),
         lambda: seeded_choice(row, SamplingParams(temperature=1.0, seed=1), 0),
     ):

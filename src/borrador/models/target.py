@@ -267,10 +267,3 @@ class NarrowModel(Model, Protocol):
             MemoryLimitError: it does not fit into memory.
         """
         ...
-
-
-def evaluate(target: Target, rows: Rows, wanted: Wanted) -> Float32Array | BestTokens:
-    """One pass over one sequence: logits, or the most likely tokens, whatever is wanted."""
-    if wanted.best:
-        return target.best(rows, wanted.best, normalised=wanted.normalised)
-    return target.forward(rows)

@@ -199,20 +199,12 @@ def _bits(tokens: Iterable[int] | None) -> UInt32Array:
     return np.packbits(flags, bitorder="little").view("<u4").astype(np.uint32)
 
 
-def most_likely(logits: Float32Array) -> int:
-    """The token with the largest of a row's logits.
+def first_of(best: BestTokens, row: int) -> int:
+    """The most likely token of a row whose best tokens are known.
 
     Raises:
         ModelError: no logit is finite, or one is infinite.
     """
-    try:
-        return int(_native.argmax(logits[np.newaxis])[0])
-    except ValueError as error:
-        raise _not_finite() from error
-
-
-def first_of(best: BestTokens, row: int) -> int:
-    """The most likely token of a row whose best tokens are known. Errors as for `most_likely`."""
     token = int(best.ids[row, 0])
     if token < 0:
         raise _not_finite()
@@ -225,13 +217,13 @@ def probability_of_first(best: BestTokens, row: int) -> float:
 
 
 def probability(logits: Float32Array, token: int) -> float:
-    """A token's probability at temperature 1, nothing dropped. Errors as for `most_likely`."""
+    """A token's probability at temperature 1, nothing dropped. Errors as for `first_of`."""
     return min(1.0, math.exp(float(logits[token]) - log_total(logits)))
 
 
 def log_total(logits: Float32Array) -> float:
     """ln(sum of e^logit): a token's log probability at temperature 1 is its logit less this. Errors as for
-    `most_likely`."""
+    `first_of`."""
     try:
         return _native.log_total(logits)
     except ValueError as error:
