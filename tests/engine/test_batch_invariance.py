@@ -110,13 +110,12 @@ def test_the_pieces_in_which_a_prompt_is_read_change_nothing(
 def test_making_room_in_the_middle_changes_nothing(llm: LLM, params: SamplingParams) -> None:
     expected = alone(llm, params)
     with llm.serve(8) as batch:
-        add(llm, batch, 1, "abc", replace(GREEDY, max_tokens=8))
+        add(llm, batch, 1, "abc", replace(GREEDY, max_tokens=200))
         batch.step()
         add(llm, batch, 2, PROMPT, params)
         found: list[GenerationEvent] = []
-        for _ in range(4):
+        while not found:  # in how many steps the prompt is read depends on how long they take
             found += [event for progress in batch.step() if progress.key == 2 for event in progress.events]
-        assert found
         while batch._make_room() and not batch.waiting:
             pass
         assert (batch.running, batch.waiting) == (1, 1)

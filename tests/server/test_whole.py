@@ -184,21 +184,17 @@ def test_the_event_loop_goes_on_while_bad_bodies_come_in(server: Whole) -> None:
 
 def test_readers_that_never_read_are_given_up_and_the_others_served() -> None:
     config = ServerConfig(port=0, unsent_bytes=16384)
-    with whole(writing_llm("a" * 4000), config) as running:
-        clients: list[socket.socket] = []
+    with whole(writing_llm("a" * 4000), config) as running, contextlib.ExitStack() as stack:
         body = json.dumps({**_CHAT, "stream": True, "max_tokens": 4000, "logprobs": True, "top_logprobs": 20}).encode()
         for _ in range(4):
-            client = socket.socket()
+            client = stack.enter_context(socket.socket())
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             client.connect(("127.0.0.1", running.port))
             client.sendall(request(_PATH, f"Content-Length: {len(body)}", method="POST") + body)
-            clients.append(client)
         eventually(lambda: running.metrics().get('answers_total{reason="cancelled"}') == 4)
         eventually(lambda: running.metrics()["requests_running"] == 0)
         answer = running.client.post(_PATH, json={**_CHAT, "max_tokens": 5}).json()
         assert answer["choices"][0]["message"]["content"] == "aaaaa"
-        for client in clients:
-            client.close()
 
 
 def test_slow_headers_on_many_connections_leave_room_for_others() -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -155,11 +154,3 @@ def mark_of(here: Visit, text: str) -> tuple[str, str]:
         " return [style.textDecorationLine, style.textDecorationStyle, style.color]; }"
     )
     return ("none" if line == "none" else style), colour
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait for what the page does not show."""
-    end = time.monotonic() + PATIENCE_MS / 1000
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.01)

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
-from tests.server.page.browser import PHONE, Visit, mark_of, visit, wait_until
+from tests.batches import eventually
+from tests.server.page.browser import PHONE, Visit, mark_of, visit
 from tests.server.page.scripted_server import (
     MUSEUM,
     MUSEUM_TEXT,
@@ -24,7 +25,7 @@ def test_stop_ends_the_answer_here_and_on_the_server(script: Script, here: Visit
     expect(here.token("word")).to_be_visible()
     here.page.get_by_role("button", name="Stop").click()
     here.finish()
-    wait_until(lambda: script.writing == 0)
+    eventually(lambda: script.writing == 0)
     expect(here.page.locator(".facts")).to_contain_text("stopped")
     assert 0 < len(here.answer()) < len("word " * 400)
 
@@ -32,7 +33,7 @@ def test_stop_ends_the_answer_here_and_on_the_server(script: Script, here: Visit
 def test_stop_ends_an_answer_that_has_not_begun(script: Script, here: Visit) -> None:
     script.holds = True
     here.ask("Go on")
-    wait_until(lambda: len(script.requests) == 1)
+    eventually(lambda: len(script.requests) == 1)
     here.page.get_by_role("button", name="Stop").click()
     here.finish()
     expect(here.page.locator(".facts")).to_have_text("stopped")
@@ -53,7 +54,7 @@ def test_the_conversation_goes_along_with_every_question(script: Script, here: V
     here.ask("First?")
     here.finish()
     here.ask("Second?")
-    wait_until(lambda: len(script.requests) == 2)
+    eventually(lambda: len(script.requests) == 2)
     assert script.requests[1]["messages"] == [
         {"role": "user", "content": "First?"},
         {"role": "assistant", "content": MUSEUM_TEXT},
@@ -62,7 +63,7 @@ def test_the_conversation_goes_along_with_every_question(script: Script, here: V
     here.finish()
     here.page.get_by_role("button", name="New chat").click()
     here.ask("Third?")
-    wait_until(lambda: len(script.requests) == 3)
+    eventually(lambda: len(script.requests) == 3)
     assert script.requests[2]["messages"] == [{"role": "user", "content": "Third?"}]
 
 
@@ -196,7 +197,7 @@ def test_the_keyboard_alone_is_enough(script: Script, here: Visit) -> None:
     expect(here.token("word")).to_be_visible()
     keyboard.press("Escape")
     here.finish()
-    wait_until(lambda: script.writing == 0)
+    eventually(lambda: script.writing == 0)
 
 
 def walk_by_tab(here: Visit) -> set[str]:
