@@ -147,11 +147,11 @@ void bind_engine(nb::module_& m) {
   nb::class_<Transformer>(m, "Transformer")
       .def(nb::new_(&make_transformer), "shape"_a, nb::kw_only(), "arena_bytes"_a, "threads"_a, "isa"_a)
       .def("load_matrix",
-           [](Transformer& model, int layer, const std::string& name, uint32_t format, size_t rows, size_t columns, const Bytes& data) {
+           [](Transformer& model, int layer, const std::string& name, uint32_t format, size_t rows, size_t columns, const Bytes& data, uint32_t kept) {
              nb::gil_scoped_release released;
-             model.load_matrix(layer, name, Format(format), rows, columns, {data.data(), data.shape(0)});
+             model.load_matrix(layer, name, Format(format), Format(kept), rows, columns, {data.data(), data.shape(0)});
            },
-           "layer"_a, "name"_a, "format"_a, "rows"_a, "columns"_a, "data"_a)
+           "layer"_a, "name"_a, "format"_a, "rows"_a, "columns"_a, "data"_a, nb::kw_only(), "kept"_a)
       .def("load_vector",
            [](Transformer& model, int layer, const std::string& name, const Floats& values) {
              model.load_vector(layer, name, {values.data(), values.shape(0)});

@@ -1,11 +1,13 @@
 // Kernels one by one, for tests and measurements, and what a machine offers them.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -47,7 +49,7 @@ auto multiply(const std::string& isa, uint32_t format, size_t rows, size_t colum
   PageBuffer packed(matrix.bytes(), PageBuffer::Pages::normal);
   matrix.data = packed.data();
   std::lock_guard guard(pool->pass);
-  repack(data.data(), matrix, pool->pool);
+  repack(data.data(), matrix.format, matrix, pool->pool);
   const size_t count = x.shape(0), blocks = activation_blocks(columns);
   std::vector<float> values(count * columns), out(count * matrix.padded_rows(), std::numeric_limits<float>::quiet_NaN());
   std::vector<uint8_t> activations(count * blocks * activation_bytes_per_row_block);
@@ -65,14 +67,15 @@ auto multiply(const std::string& isa, uint32_t format, size_t rows, size_t colum
 }
 
 // The rows of a matrix as the embedding look-up sees them.
-auto dequantise(uint32_t format, size_t rows, size_t columns, const Bytes& data) {
-  Matrix matrix{Format(format), rows, columns};
-  if (!is_supported(format) || gguf_bytes(matrix.format, rows, columns) != data.shape(0)) throw std::invalid_argument("wrong size of data");
+auto dequantise(uint32_t format, size_t rows, size_t columns, const Bytes& data, std::optional<uint32_t> kept) {
+  Matrix matrix{Format(kept.value_or(format)), rows, columns};
+  if (!can_repack(Format(format), matrix.format, columns) || gguf_bytes(Format(format), rows, columns) != data.shape(0))
+    throw std::invalid_argument("wrong size or format of data");
   const auto pool = shared_pool(1);
   PageBuffer packed(matrix.bytes(), PageBuffer::Pages::normal);
   matrix.data = packed.data();
   std::lock_guard guard(pool->pass);
-  repack(data.data(), matrix, pool->pool);
+  repack(data.data(), Format(format), matrix, pool->pool);
   std::vector<float> values(rows * columns);
   for (size_t row = 0; row < rows; ++row) matrix.row(row, values.data() + row * columns);
   return owned_rows(std::move(values), rows, columns);
@@ -84,7 +87,7 @@ void bind_kernels(nb::module_& m) {
   m.def("packed_bytes", [](uint32_t format, size_t rows, size_t columns) { return Matrix{Format(format), rows, columns}.bytes(); }, "format"_a, "rows"_a,
         "columns"_a);
   m.def("multiply", &multiply, "isa"_a, "format"_a, "rows"_a, "columns"_a, "data"_a, "x"_a, "threads"_a = 1);
-  m.def("dequantise", &dequantise, "format"_a, "rows"_a, "columns"_a, "data"_a);
+  m.def("dequantise", &dequantise, "format"_a, "rows"_a, "columns"_a, "data"_a, "kept"_a = nb::none());
   m.def("available_isas", &available_isas);
   m.def("usable_cores", &usable_cores);
   m.def("read_bandwidth", &read_bandwidth, "threads"_a, "bytes"_a, "repeats"_a = 5, nb::call_guard<nb::gil_scoped_release>());

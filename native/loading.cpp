@@ -56,16 +56,16 @@ std::vector<float>& Transformer::vector_slot(int layer, std::string_view name) {
   throw std::invalid_argument("unknown vector " + std::string(name));
 }
 
-void Transformer::load_matrix(int layer, std::string_view name, Format format, size_t rows, size_t columns, std::span<const uint8_t> source) {
-  if (!is_supported(uint32_t(format)) || gguf_bytes(format, rows, columns) != source.size())
+void Transformer::load_matrix(int layer, std::string_view name, Format stored, Format kept, size_t rows, size_t columns, std::span<const uint8_t> source) {
+  if (!can_repack(stored, kept, columns) || gguf_bytes(stored, rows, columns) != source.size())
     throw std::invalid_argument("wrong size or format of matrix " + std::string(name));
-  Matrix matrix{format, rows, columns, arena_.data() + arena_used_};
+  Matrix matrix{kept, rows, columns, arena_.data() + arena_used_};
   const size_t bytes = (matrix.bytes() + 63) / 64 * 64;
   if (bytes > arena_.bytes() - arena_used_) throw std::invalid_argument("weights exceed the announced size");
   Matrix& slot = matrix_slot(layer, name);
   arena_used_ += bytes;
   std::lock_guard guard(threads_->pass);
-  repack(source.data(), matrix, threads_->pool);
+  repack(source.data(), stored, matrix, threads_->pool);
   slot = matrix;
 }
 

@@ -84,9 +84,9 @@ class Transformer {
   size_t threads() const { return threads_->pool.size(); }
 
   // Names are those of GGUF tensors without "blk.N." and ".weight"; layer -1 for tensors outside the layers. Expert e's
-  // matrices are "ffn_gate.e" and so on.
+  // matrices are "ffn_gate.e" and so on. A matrix may be kept in another format than the file's, see can_repack.
   // Throws std::invalid_argument for an unknown name, a wrong size or a full arena.
-  void load_matrix(int layer, std::string_view name, Format format, size_t rows, size_t columns, std::span<const uint8_t> source);
+  void load_matrix(int layer, std::string_view name, Format stored, Format kept, size_t rows, size_t columns, std::span<const uint8_t> source);
   void load_vector(int layer, std::string_view name, std::span<const float> values);
   // Throws std::invalid_argument where a tensor is missing.
   void finish_loading();

@@ -5,6 +5,7 @@
 
 #include "float16.h"
 #include "gguf_blocks.h"
+#include "rounding.h"
 
 namespace borrador {
 
@@ -72,53 +73,32 @@ uint8_t code_at(const Codes<Bits>& codes, size_t j, size_t byte) {
   }
 }
 
-template <class Block>
-void store_scales(Block& block, size_t g, size_t lane, const Group& from) {
+// Calls copy(in block, in group) for each scale and minimum that group g of a block has for a lane.
+template <class Block, class Scales, class Copy>
+void copy_scales(Block& block, size_t g, size_t lane, Scales& one, Copy&& copy) {
   if constexpr (requires { block.super_scale; }) {
-    block.super_scale[lane] = from.scale;
-    if constexpr (requires { block.super_minimum; }) block.super_minimum[lane] = from.minimum;
-    if constexpr (requires { block.minimum; }) block.minimum[g / 2][lane][g % 2] = from.small_minimum;
+    copy(block.super_scale[lane], one.scale);
+    if constexpr (requires { block.super_minimum; }) copy(block.super_minimum[lane], one.minimum);
+    if constexpr (requires { block.minimum; }) copy(block.minimum[g / 2][lane][g % 2], one.small_minimum);
     if constexpr (Block::halves)
-      for (size_t half = 0; half < 2; ++half) std::memcpy(&block.half_scale[g / 2][half][lane][g % 2], &from.small_scale[half], 1);
-    else std::memcpy(&block.scale[g / 2][lane][g % 2], &from.small_scale[0], 1);
+      for (size_t half = 0; half < 2; ++half) copy(block.half_scale[g / 2][half][lane][g % 2], one.small_scale[half]);
+    else copy(block.scale[g / 2][lane][g % 2], one.small_scale[0]);
   } else {
-    block.scale[g][lane] = from.scale;
-    if constexpr (requires { block.minimum; }) block.minimum[g][lane] = from.minimum;
-  }
-}
-
-// Weight = scale * value(code) + minimum, as the formats define them, for row lookups.
-struct Affine {
-  float scale, minimum;
-};
-
-template <class Block>
-Affine affine_of(const Block& block, size_t g, size_t lane, size_t half) {
-  if constexpr (requires { block.super_scale; }) {
-    const float super_scale = f16_to_f32(block.super_scale[lane]);
-    float super_minimum = 0;
-    if constexpr (requires { block.super_minimum; }) super_minimum = -f16_to_f32(block.super_minimum[lane]);
-    if constexpr (Block::halves) {
-      const int small = block.half_scale[g / 2][half][lane][g % 2];
-      if constexpr (requires { block.super_minimum; }) return {super_scale * float(small & 15), super_minimum * float(small >> 4)};
-      else return {super_scale * float(small), 0};
-    } else {
-      float minimum = 0;
-      if constexpr (requires { block.minimum; }) minimum = super_minimum * float(block.minimum[g / 2][lane][g % 2]);
-      return {super_scale * float(block.scale[g / 2][lane][g % 2]), minimum};
-    }
-  } else if constexpr (Block::bfloat_scales) {
-    return {bf16_to_f32(block.scale[g][lane]), 0};
-  } else {
-    float minimum = 0;
-    if constexpr (requires { block.minimum; }) minimum = f16_to_f32(block.minimum[g][lane]);
-    return {f16_to_f32(block.scale[g][lane]), minimum};
+    copy(block.scale[g][lane], one.scale);
+    if constexpr (requires { block.minimum; }) copy(block.minimum[g][lane], one.minimum);
   }
 }
 
 template <class Block>
+Group group_of(const Block& block, size_t g, size_t lane) {
+  Group one;
+  for (size_t i = 0; i < group; ++i) one.code[i] = code_at(block.codes[g], i / 4, 4 * lane + i % 4);
+  copy_scales(block, g, lane, one, [](auto& in_block, auto& in_group) { std::memcpy(&in_group, &in_block, sizeof in_group); });
+  return one;
+}
+
+template <class Block, class Reader>
 void repack_strip(const uint8_t* source, const Matrix& matrix, size_t strip) {
-  using Reader = typename ReaderOf<Block>::type;
   const size_t file_blocks = matrix.columns / (Reader::groups * group), row_bytes = file_blocks * Reader::bytes;
   const size_t total_groups = matrix.columns / group, count = matrix.blocks_per_strip();
   auto* blocks = reinterpret_cast<Block*>(matrix.data) + strip * count;
@@ -134,7 +114,7 @@ void repack_strip(const uint8_t* source, const Matrix& matrix, size_t strip) {
         else
           std::memset(one.code, 0, sizeof one.code);  // padding: scale 0
         for (size_t j = 0; j < 8; ++j) std::memcpy(vectors[j] + 4 * lane, one.code + 4 * j, 4);
-        store_scales(blocks[b], g, lane, one);
+        copy_scales(blocks[b], g, lane, one, [](auto& in_block, auto& in_group) { std::memcpy(&in_block, &in_group, sizeof in_block); });
       }
       pack(vectors, blocks[b].codes[g]);
     }
@@ -190,13 +170,8 @@ void Matrix::row(size_t index, float* out) const {
   const size_t strip = index / lanes, lane = index % lanes;
   const bool done = with_quantised_block(format, [&]<class Block>() {
     const auto* blocks = reinterpret_cast<const Block*>(data) + strip * blocks_per_strip();
-    for (size_t k = 0; k < columns; ++k) {
-      const size_t g = k / group, j = k % group / 4;
-      const Block& block = blocks[g / Block::groups];
-      const int code = code_at(block.codes[g % Block::groups], j, 4 * lane + k % 4);
-      const Affine affine = affine_of(block, g % Block::groups, lane, j / 4);
-      out[k] = affine.scale * float(Block::value(code)) + affine.minimum;
-    }
+    for (size_t g = 0; g < columns / group; ++g)
+      dequantise<Block>(group_of(blocks[g / Block::groups], g % Block::groups, lane), out + g * group);
   });
   if (done) return;
   for (size_t k = 0; k < columns; ++k) {
@@ -221,15 +196,28 @@ void copy_row(const Matrix& from, size_t row, Matrix& to, size_t place) {
   }
 }
 
-void repack(const uint8_t* source, Matrix& matrix, ThreadPool& pool) {
-  pool.for_range(matrix.strips(), 4, [&](size_t begin, size_t end, size_t) {
-    for (size_t strip = begin; strip < end; ++strip) {
-      const bool done = with_quantised_block(matrix.format, [&]<class Block>() { repack_strip<Block>(source, matrix, strip); });
-      if (done) continue;
-      if (matrix.format == Format::f32) repack_float_strip<uint32_t>(source, matrix, strip);
-      else repack_float_strip<uint16_t>(source, matrix, strip);
-    }
-  });
+bool can_repack(Format stored, Format kept, size_t columns) {
+  return is_supported(uint32_t(stored)) && (stored == kept || (kept == Format::q4_0 && columns % group == 0));
+}
+
+void repack(const uint8_t* source, Format stored, Matrix& matrix, ThreadPool& pool) {
+  const auto repack_strips = [&](auto&& one_strip) {
+    pool.for_range(matrix.strips(), 4, [&](size_t begin, size_t end, size_t) {
+      for (size_t strip = begin; strip < end; ++strip) one_strip(source, matrix, strip);
+    });
+  };
+  if (stored != matrix.format) {
+    const bool done = with_quantised_block(stored, [&]<class Block>() { repack_strips(repack_strip<Q4_0Block, Rounded<Block>>); });
+    if (done) return;
+    if (stored == Format::f32) repack_strips(repack_strip<Q4_0Block, RoundedFloats<F32>>);
+    if (stored == Format::f16) repack_strips(repack_strip<Q4_0Block, RoundedFloats<F16>>);
+    if (stored == Format::bf16) repack_strips(repack_strip<Q4_0Block, RoundedFloats<Bf16>>);
+    return;
+  }
+  const bool done = with_quantised_block(stored, [&]<class Block>() { repack_strips(repack_strip<Block, typename ReaderOf<Block>::type>); });
+  if (done) return;
+  if (stored == Format::f32) repack_strips(repack_float_strip<uint32_t>);
+  else repack_strips(repack_float_strip<uint16_t>);
 }
 
 }  // namespace borrador

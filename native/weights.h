@@ -33,7 +33,11 @@ size_t gguf_bytes(Format format, size_t rows, size_t columns);
 // Copies a packed row into another matrix of the same format and columns, at any place in it.
 void copy_row(const Matrix& from, size_t row, Matrix& to, size_t place);
 
-// Repacks a GGUF tensor (rows of blocks) of gguf_bytes(...) bytes into matrix.data, without loss.
-void repack(const uint8_t* source, Matrix& matrix, ThreadPool& pool);
+// Whether rows of so many columns can be kept in a format that may differ from the file's.
+bool can_repack(Format stored, Format kept, size_t columns);
+
+// Repacks a GGUF tensor (rows of blocks) of gguf_bytes(stored, ...) bytes into matrix.data: without loss where the matrix has
+// the tensor's format, else rounded to it. can_repack(...) must hold.
+void repack(const uint8_t* source, Format stored, Matrix& matrix, ThreadPool& pool);
 
 }  // namespace borrador

@@ -1,4 +1,4 @@
-// Prints the bits of logits of two small random models, which must be equal on every instruction set and machine.
+// Prints the bits of logits of three small random models, which must be equal on every instruction set and machine.
 //
 //   logits --list    the instruction sets that can be asked for here, one a line
 //   logits NAME      one line for each row of logits: a label, then the bits of every logit in hexadecimal
@@ -88,8 +88,9 @@ std::vector<uint8_t> random_tensor(Format format, size_t rows, size_t columns, R
 // A model under construction: formats are dealt out in turn.
 class Maker {
  public:
-  Maker(const ModelShape& shape, std::vector<Format> formats, Isa isa, uint64_t seed)
-      : model_(shape, size_t{8} << 20, 2, isa), formats_(std::move(formats)), random_{seed} {}
+  // `rounded`: all matrices are kept as Q4_0.
+  Maker(const ModelShape& shape, std::vector<Format> formats, Isa isa, uint64_t seed, bool rounded = false)
+      : model_(shape, size_t{8} << 20, 2, isa), formats_(std::move(formats)), random_{seed}, rounded_(rounded) {}
 
   void matrix(int layer, const std::string& name, size_t rows, size_t columns) { put(layer, name, next_format(), rows, columns); }
   void vector(int layer, const std::string& name, size_t count, float low, float high) {
@@ -141,12 +142,13 @@ class Maker {
  private:
   Format next_format() { return formats_[next_++ % formats_.size()]; }
   void put(int layer, const std::string& name, Format format, size_t rows, size_t columns) {
-    model_.load_matrix(layer, name, format, rows, columns, random_tensor(format, rows, columns, random_));
+    model_.load_matrix(layer, name, format, rounded_ ? Format::q4_0 : format, rows, columns, random_tensor(format, rows, columns, random_));
   }
 
   Transformer model_;
   std::vector<Format> formats_;
   Random random_;
+  bool rounded_;
   size_t next_ = 0;
 };
 
@@ -206,8 +208,8 @@ void print_quantised(Isa isa) {
   print_sequence("quantised", maker.finish(false), {37, 258});
 }
 
-// The float formats and two of blocks of 32, in odd sizes; biases, norms everywhere, experts, two ropes, GELU.
-void print_odd(Isa isa) {
+// The float formats and two of blocks of 32, in odd sizes; biases, norms everywhere, experts, two ropes, GELU. Also rounded.
+void print_odd(Isa isa, bool rounded) {
   ModelShape shape;
   shape.width = 96, shape.heads = 6, shape.kv_heads = 2, shape.head_dim = 48, shape.ffn_width = 160, shape.vocabulary = 61;
   shape.layers = {{0, 0}, {19, 1}, {0, -1}};
@@ -219,8 +221,8 @@ void print_odd(Isa isa) {
   shape.rope_interleaved = true;
   shape.rope_magnitude = 1.1;
   shape.experts = 4, shape.experts_used = 2;
-  Maker maker(shape, {Format::f16, Format::f32, Format::q8_0, Format::bf16, Format::q5_1}, isa, 2);
-  print_sequence("odd", maker.finish(true), {21, 1, 70});
+  Maker maker(shape, {Format::f16, Format::f32, Format::q8_0, Format::bf16, Format::q5_1}, isa, 2, rounded);
+  print_sequence(rounded ? "rounded" : "odd", maker.finish(true), {21, 1, 70});
 }
 
 bool is_runnable(Isa isa) {
@@ -237,7 +239,8 @@ int run(std::string_view wanted) {
     if (wanted == "--list") std::puts(kernels_for(isa).name);
     if (wanted != kernels_for(isa).name) continue;
     print_quantised(isa);
-    print_odd(isa);
+    print_odd(isa, false);
+    print_odd(isa, true);
     return 0;
   }
   return wanted == "--list" ? 0 : 2;

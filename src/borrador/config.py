@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from borrador.errors import UsageError
 from borrador.values import flag, integer, namespace
+
+DraftWeights = Literal["auto", "q4_0", "file"]
 
 DEFAULT_CONTEXT = 4096
 MAX_DRAFT_TOKENS = 64

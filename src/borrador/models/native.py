@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from borrador import _native
+from borrador.config import DraftWeights
 from borrador.errors import ContextLengthError, MemoryLimitError, ModelError
 from borrador.models.config import ModelConfig
-from borrador.models.gguf import GgufFile
+from borrador.models.gguf import GgufFile, TensorFormat
+from borrador.models.rounding import ROUNDED, tensors_to_round
 from borrador.models.target import Batch, BestTokens, CacheUsage, Rows, Shortlist, Target, of_each
 from borrador.models.weights import build_engine, default_threads, load_tensors
 from borrador.types import Float32Array, Int32Array
@@ -23,20 +25,31 @@ class NativeModel:
     Attributes:
         config: the model's shape.
         metadata: the GGUF file's metadata, for tokenizer and chat template.
+        rounded_to: the format that some of the file's tensors were rounded to; None where all are as in the file.
     """
 
-    def __init__(self, config: ModelConfig, metadata: Mapping[str, Any], engine: _native.Transformer) -> None:
+    def __init__(
+        self,
+        config: ModelConfig,
+        metadata: Mapping[str, Any],
+        engine: _native.Transformer,
+        rounded_to: TensorFormat | None = None,
+    ) -> None:
         self.config = config
         self.metadata = metadata
+        self.rounded_to = rounded_to
         self._engine: _native.Transformer | None = engine
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], threads: int | None = None) -> NativeModel:
+    def load(
+        cls, path: str | os.PathLike[str], threads: int | None = None, *, weights: DraftWeights = "file"
+    ) -> NativeModel:
         """Read a GGUF file and repack its weights.
 
         Args:
             path: the file.
             threads: threads for the matrix work; None takes the cores this process may use.
+            weights: as `EngineConfig.draft_weights`. Anything but `file` may change logits: for draft models alone.
 
         Raises:
             ModelError: the file is missing, damaged or of a kind that is not supported.
@@ -45,9 +58,10 @@ class NativeModel:
         """
         with GgufFile.open(path) as file:
             config = ModelConfig.from_gguf(file)
-            engine = build_engine(file, config, threads or default_threads())
-            load_tensors(file, config, engine)
-            return cls(config, file.metadata, engine)
+            rounded = tensors_to_round(file, weights)
+            engine = build_engine(file, config, threads or default_threads(), rounded)
+            load_tensors(file, config, engine, rounded)
+            return cls(config, file.metadata, engine, ROUNDED if rounded else None)
 
     @property
     def engine(self) -> _native.Transformer:

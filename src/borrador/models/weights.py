@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Collection
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +12,9 @@ from numpy.typing import NDArray
 from borrador import _native
 from borrador.errors import MemoryLimitError, ModelError, UsageError
 from borrador.models.config import ModelConfig
-from borrador.models.gguf import GgufFile, TensorInfo
+from borrador.models.gguf import GgufFile, TensorFormat, TensorInfo
 from borrador.models.memory import available_bytes
+from borrador.models.rounding import ROUNDED
 
 _ARENA_ALIGNMENT = 64
 _WORKING_BYTES = 64 << 20
@@ -23,14 +25,26 @@ _SAME_NAMES = (
 )  # fmt: skip
 
 
-def build_engine(file: GgufFile, config: ModelConfig, threads: int) -> _native.Transformer:
+def build_engine(
+    file: GgufFile, config: ModelConfig, threads: int, rounded: Collection[str] = ()
+) -> _native.Transformer:
     """An engine without weights yet.
+
+    Args:
+        file: whose weights it will have.
+        config: the model's shape.
+        threads: threads for the matrix work.
+        rounded: names of tensors that will be rounded to `ROUNDED`.
 
     Raises:
         MemoryLimitError: weights, working space and the first tokens of a sequence do not fit into free memory.
         UsageError: `BORRADOR_ISA` names an instruction set that this machine lacks.
     """
-    arena_bytes = sum(_packed_bytes(config, tensor) for tensor in file.tensors.values() if len(tensor.shape) > 1)
+    arena_bytes = sum(
+        _packed_bytes(config, tensor, _kept_as(tensor, rounded))
+        for tensor in file.tensors.values()
+        if len(tensor.shape) > 1
+    )
     shape = _shape(config)
     needed, available = arena_bytes + _WORKING_BYTES + shape.cache_chunk_bytes, available_bytes()
     if available is not None and needed > available:
@@ -47,8 +61,14 @@ def build_engine(file: GgufFile, config: ModelConfig, threads: int) -> _native.T
         ) from error
 
 
-def load_tensors(file: GgufFile, config: ModelConfig, engine: _native.Transformer) -> None:
-    """Repack the file's tensors into the engine. Raises ModelError where their values are not allowed."""
+def load_tensors(
+    file: GgufFile, config: ModelConfig, engine: _native.Transformer, rounded: Collection[str] = ()
+) -> None:
+    """Repack the file's tensors into the engine, which was built for the same ones to be rounded.
+
+    Raises:
+        ModelError: their values are not allowed.
+    """
     for name, shape in config.tensor_shapes():
         data = np.frombuffer(file.tensor_bytes(name), np.uint8)
         if len(shape) == 1:
@@ -59,7 +79,8 @@ def load_tensors(file: GgufFile, config: ModelConfig, engine: _native.Transforme
                 )
             engine.load_vector(*_place(name), values)
         else:
-            _load_matrices(config, file.tensors[name], data, engine)
+            tensor = file.tensors[name]
+            _load_matrices(config, tensor, data, engine, _kept_as(tensor, rounded))
         del data
         file.release(name)
     engine.finish_loading()
@@ -102,8 +123,12 @@ def _shape(config: ModelConfig) -> _native.ModelShape:
     return shape
 
 
-def _packed_bytes(config: ModelConfig, tensor: TensorInfo) -> int:
-    sizes = (_native.packed_bytes(int(tensor.format), rows, tensor.shape[0]) for _, rows in _matrices(config, tensor))
+def _kept_as(tensor: TensorInfo, rounded: Collection[str]) -> TensorFormat:
+    return ROUNDED if tensor.name in rounded else tensor.format
+
+
+def _packed_bytes(config: ModelConfig, tensor: TensorInfo, kept: TensorFormat) -> int:
+    sizes = (_native.packed_bytes(int(kept), rows, tensor.shape[0]) for _, rows in _matrices(config, tensor))
     return sum(-(-size // _ARENA_ALIGNMENT) * _ARENA_ALIGNMENT for size in sizes)
 
 
@@ -121,13 +146,13 @@ def _matrices(config: ModelConfig, tensor: TensorInfo) -> list[tuple[str, int]]:
 
 
 def _load_matrices(
-    config: ModelConfig, tensor: TensorInfo, data: NDArray[np.uint8], engine: _native.Transformer
+    config: ModelConfig, tensor: TensorInfo, data: NDArray[np.uint8], engine: _native.Transformer, kept: TensorFormat
 ) -> None:
     layer, _ = _place(tensor.name)
     row_bytes = tensor.size_bytes * tensor.shape[0] // tensor.elements
     for role, rows in _matrices(config, tensor):
         here, data = data[: rows * row_bytes], data[rows * row_bytes :]
-        engine.load_matrix(layer, role, int(tensor.format), rows, tensor.shape[0], here)
+        engine.load_matrix(layer, role, int(tensor.format), rows, tensor.shape[0], here, kept=int(kept))
 
 
 def _place(tensor: str) -> tuple[int, str]:
