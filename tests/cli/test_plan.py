@@ -224,7 +224,7 @@ def test_run_and_bench_follow_a_plan_and_say_so(
     chosen = read_settings(Profile(stored))
     assert chosen is not None
     assert set(chosen.draft) <= {"none", "lookup", str(small)}
-    assert set(json.loads(stored.read_text())["drafters"]) == {"lookup", str(small)}
+    assert set(json.loads(stored.read_text())["drafters"]) == {"lookup", f"{small} q4_0"}
 
     Profile(stored).write(
         {"settings": Settings(draft=("lookup",), draft_tokens=3, speedup=1.5, date="2026-11-30").as_json()}

@@ -33,6 +33,7 @@ class CrossDrafter:
 
     def __init__(self, drafter: ModelDrafter, own: Tokenizer, target: Tokenizer) -> None:
         self.name = drafter.name
+        self.variant = drafter.variant
         self.drafter = drafter
         self.own = own
         self.target = target

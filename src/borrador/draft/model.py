@@ -40,6 +40,7 @@ class ModelDrafter:
         shortlist: the tokens that may be proposed, which makes a step cheaper; None proposes any.
         alternatives: where tokens are the model's likeliest, also propose the second likeliest of a row in the place of
             the first, if it is not unlikely and the budget has room; they cost no pass.
+        variant: tells it from the same model with weights of other formats; see `VariedDrafter`.
     """
 
     def __init__(
@@ -52,8 +53,10 @@ class ModelDrafter:
         end_ids: frozenset[int] = frozenset(),
         shortlist: Shortlist | None = None,
         alternatives: bool = False,
+        variant: str = "",
     ) -> None:
         self.name = name
+        self.variant = variant
         self.vocabulary_size = vocabulary_size
         self.model = model
         self.context_length = context_length

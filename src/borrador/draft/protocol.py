@@ -153,6 +153,17 @@ class Drafter(Protocol):
 
 
 @runtime_checkable
+class VariedDrafter(Drafter, Protocol):
+    """A drafter that drafts unlike others of its name, so that what is learnt of them says nothing of it.
+
+    Attributes:
+        variant: what tells it from them; empty for the plain one.
+    """
+
+    variant: str
+
+
+@runtime_checkable
 class ForgettingDrafter(Drafter, Protocol):
     """A drafter that has read a request's text once, and need not do so again for the next one that begins alike."""
 

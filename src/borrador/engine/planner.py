@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from borrador.draft.protocol import Drafter, Price
+from borrador.draft.protocol import Drafter, Price, VariedDrafter
 from borrador.engine.candidates import Load, PassCost
 from borrador.engine.controller import Controller
 from borrador.engine.costs import RowCosts
@@ -81,7 +81,8 @@ class Planner:
         """What is known of drafters, as a profile keeps it. Empty where nothing is learnt."""
         if self._controller is None:
             return {}
-        return {"drafters": self._controller.as_json(), "jury": self._controller.jury.as_json()}
+        drafters = {self._known_as(name): known for name, known in self._controller.as_json().items()}
+        return {"drafters": drafters, "jury": self._controller.jury.as_json()}
 
     def restore(self, learnt: Mapping[str, Any]) -> None:
         """Know of drafters what this says, of which nothing must be there, and no more. T(m) stays as it is."""
@@ -100,11 +101,16 @@ class Planner:
 
     def _make_controller(self, costs: RowCosts, learnt: Mapping[str, Any]) -> Controller:
         known = _mapping(learnt.get("drafters"))
-        prices = {name: _knowledge(known.get(name)) or self._price(name) for name in self.drafters}
+        prices = {name: _knowledge(known.get(self._known_as(name))) or self._price(name) for name in self.drafters}
         jury: Jury | None = None
         with contextlib.suppress(ValueError, TypeError):
             jury = Jury.from_json(learnt.get("jury"))
         return Controller(costs, prices, jury=jury)
+
+    def _known_as(self, name: str) -> str:
+        """The name under which is kept what is learnt of a drafter."""
+        drafter = self.drafters[name]
+        return f"{name} {drafter.variant}" if isinstance(drafter, VariedDrafter) and drafter.variant else name
 
     def _price(self, name: str) -> Price:
         if name not in self._prices:
