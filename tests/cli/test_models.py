@@ -50,7 +50,9 @@ def test_show_states_family_sizes_context_vocabulary_and_template(borrador: Borr
     assert (card["context_tokens"], card["vocabulary_tokens"], card["chat_template"]) == (64, 320, True)
     assert card["file_bytes"] == model.stat().st_size
     assert card["formats"].keys() == {"F32"}
+    assert card["draft_weights_bytes"] < card["weights_bytes"] / 4
     shown = borrador("show", str(model)).out
+    assert "MB, wide ones rounded to Q4_0" in shown
     assert "llama, 2 layers" in shown
     assert "64 tokens" in shown
 

@@ -10,6 +10,7 @@ from borrador.cli.output import counted
 from borrador.errors import ModelError
 from borrador.models.config import ModelConfig
 from borrador.models.gguf import GgufFile
+from borrador.models.rounding import draft_bytes
 
 
 def describe_file(path: Path) -> dict[str, Any]:
@@ -32,6 +33,7 @@ def describe_file(path: Path) -> dict[str, Any]:
             "formats": dict(formats.most_common()),
             "file_bytes": file.size_bytes,
             "weights_bytes": sum(tensor.size_bytes for tensor in file.tensors.values()),
+            "draft_weights_bytes": draft_bytes(file),
             "layers": file.integer(f"{family}.block_count", 0),
             "context_tokens": file.integer(f"{family}.context_length", 0),
             "vocabulary_tokens": len(tokens) if isinstance(tokens, list) else 0,
@@ -60,10 +62,16 @@ def readable(card: dict[str, Any]) -> list[tuple[str, str]]:
         ("parameters", _in_millions(card["parameters"])),
         ("formats", formats),
         ("size", f"{card['file_bytes'] / 1e6:.1f} MB, of which weights {card['weights_bytes'] / 1e6:.1f} MB"),
+        ("as a draft", _as_draft(card)),
         ("context", f"{card['context_tokens']} tokens"),
         ("vocabulary", f"{card['vocabulary_tokens']} tokens, {_describe_tokenizer(card['tokenizer'])}"),
         ("chat template", "in the file" if card["chat_template"] else "none in the file, ChatML is used"),
     ]
+
+
+def _as_draft(card: dict[str, Any]) -> str:
+    size = f"weights of {card['draft_weights_bytes'] / 1e6:.1f} MB"
+    return f"{size}, wide ones rounded to Q4_0" if card["draft_weights_bytes"] < card["weights_bytes"] else size
 
 
 def _describe_tokenizer(kind: str) -> str:
