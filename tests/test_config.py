@@ -41,6 +41,8 @@ def test_a_file_with_a_comma_in_its_name_is_one_drafter(tmp_path: Path) -> None:
         ({"draft_tokens": 65}, "draft_tokens must be from 0 to 64, got 65"),
         ({"draft_tokens": -1}, "draft_tokens must be from 0 to 64, got -1"),
         ({"draft_shortlist": -1}, "draft_shortlist must be from 0 to 16777216, got -1"),
+        ({"draft_weights": "q8_0"}, "draft_weights must be one of auto, q4_0, file, got 'q8_0'"),
+        ({"draft_weights": None}, "draft_weights must be one of auto, q4_0, file, got None"),
         ({"draft": ()}, "at least one drafter"),
         ({"draft": ("lookup,",)}, "at least one drafter"),
         ({"draft": 5}, "draft must be a name or a list of names, got 5"),

@@ -80,7 +80,9 @@ def measure(options: argparse.Namespace) -> None:
 def open_desk(part: str, temperature: float) -> Iterator[Desk]:
     """The models of a part."""
     files = {name: file_of(name) for name in DRAFTS[part] if name != SHORT}
-    config = EngineConfig(draft=tuple(files.values()), context=CONTEXT, draft_shortlist=0, profile=False)
+    config = EngineConfig(
+        draft=tuple(files.values()), context=CONTEXT, draft_shortlist=0, draft_weights="file", profile=False
+    )
     parts = open_parts(TARGET, config)
     try:
         opened = {drafter.name: drafter for drafter in parts.drafters}

@@ -12,6 +12,7 @@ SETTINGS = Settings(
     draft=("suffix", "draft.gguf"),
     draft_tokens=None,
     draft_shortlist=None,
+    draft_weights="auto",
     history=False,
     profile=False,
     context=4096,

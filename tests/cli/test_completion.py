@@ -42,7 +42,7 @@ def complete(borrador: Borrador, monkeypatch: pytest.MonkeyPatch) -> Complete:
     [
         ("borrador do", ["doctor"]),
         ("borrador history ", ["list", "clear"]),
-        ("borrador run --draft-", ["--draft-tokens", "--draft-shortlist"]),
+        ("borrador run --draft-", ["--draft-tokens", "--draft-shortlist", "--draft-weights"]),
         ("borrador run -m smol", ["smollm2-135m"]),
         ("borrador serve --model qwen2.5-coder-1", ["qwen2.5-coder-1.5b"]),
         ("borrador show gemma", ["gemma3-270m"]),
@@ -53,6 +53,7 @@ def complete(borrador: Borrador, monkeypatch: pytest.MonkeyPatch) -> Complete:
         ("borrador run -d lookup,n", []),
         ("borrador run --acceptance b", ["block"]),
         ("borrador run --draft-shortlist ", ["auto", "off"]),
+        ("borrador serve --draft-weights ", ["auto", "q4_0", "file"]),
         ("borrador serve --stream-pacing f", ["fixed-interval"]),
         ("borrador run -m ./", []),
     ],

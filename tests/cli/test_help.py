@@ -7,7 +7,9 @@ from tests.cli.conftest import Borrador
 
 from borrador import __version__
 
-ENGINE_OPTIONS = {"-m", "--model", "-d", "--draft", "--draft-tokens", "--draft-shortlist", "--threads", "--context"} | {
+ENGINE_OPTIONS = {"-m", "--model", "-d", "--draft", "--draft-tokens", "--draft-shortlist", "--draft-weights"} | {
+    "--threads",
+    "--context",
     "--profile",
     "--no-profile",
 }

@@ -221,6 +221,7 @@ def test_json_is_one_object_with_what_is_needed_to_repeat_the_answer(borrador: B
         (("--draft-tokens", "4", "-d", "none"), "--draft-tokens"),
         (("--draft-shortlist", "-1"), "draft_shortlist"),
         (("--draft-shortlist", "some"), "some"),
+        (("--draft-weights", "q8_0"), "q8_0"),
         (("-d", "lookup,,none"), "draft"),
         (("--raw", "-s", "Be brief."), "--system"),
         (("--temprature", "1"), "--temprature"),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.tiny_gguf import write_tiny_model
 
 from borrador import load
+from borrador.config import DRAFT_WEIGHTS, DraftWeights
 from borrador.errors import ModelError, UsageError
 from borrador.types import SamplingParams
 
@@ -49,7 +52,7 @@ def test_speculation_leaves_the_answer_of_a_real_engine_unchanged(
 
 def test_a_model_that_drafts_for_itself_is_always_right(target: Path) -> None:
     for params in (SamplingParams(max_tokens=31), SamplingParams(max_tokens=31, temperature=1.0, seed=2)):
-        with load(target, str(target), draft_tokens=5, threads=1) as llm:
+        with load(target, str(target), draft_tokens=5, draft_weights="file", threads=1) as llm:
             completion = llm.generate("abc", params)
         assert completion.stats.acceptance == 1.0
         assert completion.stats.target_passes <= 6
@@ -122,7 +125,7 @@ def test_a_context_beyond_the_models_own_is_refused(target: Path) -> None:
 def test_a_shortlist_changes_what_is_proposed_and_never_the_answer(target: Path, params: SamplingParams) -> None:
     accepted = []
     for size in (0, 40, 318, 10**6):
-        with load(target, str(target), draft_tokens=4, draft_shortlist=size, threads=1) as llm:
+        with load(target, str(target), draft_tokens=4, draft_shortlist=size, draft_weights="file", threads=1) as llm:
             plain, drafted = llm.generate("abc", params, speculate=False), llm.generate("abc", params)
         assert drafted.token_ids == plain.token_ids
         accepted.append(drafted.stats.acceptance)
@@ -130,9 +133,35 @@ def test_a_shortlist_changes_what_is_proposed_and_never_the_answer(target: Path,
     assert accepted[1] < 1.0
 
 
-def test_a_shortlist_without_a_draft_model_is_refused(target: Path) -> None:
-    with pytest.raises(UsageError, match="draft_shortlist needs a draft model, got 40 and lookup"):
-        load(target, "lookup", draft_shortlist=40)
+@pytest.mark.parametrize(
+    "params", [SamplingParams(max_tokens=30), SamplingParams(max_tokens=30, temperature=1, seed=5)]
+)
+def test_rounded_weights_change_what_is_proposed_and_never_the_answer(target: Path, params: SamplingParams) -> None:
+    accepted: dict[DraftWeights, float] = {}
+    for weights in DRAFT_WEIGHTS:
+        with load(target, str(target), draft_tokens=4, draft_weights=weights, threads=1) as llm:
+            plain, drafted = llm.generate("abc", params, speculate=False), llm.generate("abc", params)
+        assert drafted.token_ids == plain.token_ids
+        accepted[weights] = drafted.stats.acceptance
+    assert 0.0 < accepted["q4_0"] == accepted["auto"] < accepted["file"] == 1.0
+
+
+def test_what_is_learnt_of_a_draft_model_is_kept_by_its_weights(
+    target: Path, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BORRADOR_PROFILES", str(tmp_path))
+    for weights in ("file", "q4_0"):
+        with load(target, f"suffix,{small}", draft_weights=weights, threads=1) as llm:
+            llm.generate("abc", SamplingParams(max_tokens=30))
+    (profile,) = tmp_path.glob("*.json")
+    assert json.loads(profile.read_text())["drafters"].keys() == {"suffix", str(small), f"{small} q4_0"}
+
+
+@pytest.mark.parametrize("option", [{"draft_shortlist": 40}, {"draft_weights": "q4_0"}])
+def test_an_option_of_draft_models_is_refused_where_there_is_none(target: Path, option: dict[str, Any]) -> None:
+    ((name, value),) = option.items()
+    with pytest.raises(UsageError, match=f"{name} needs a draft model, got {value} and lookup"):
+        load(target, "lookup", **option)
 
 
 def test_history_drafts_what_an_earlier_request_wrote(

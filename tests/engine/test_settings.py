@@ -94,6 +94,7 @@ def test_a_plan_is_followed_where_no_drafts_are_named(model: Path) -> None:
         EngineConfig(threads=1, draft=("lookup",)),
         EngineConfig(threads=1, draft_tokens=2),
         EngineConfig(threads=1, draft_shortlist=40),
+        EngineConfig(threads=1, draft_weights="file"),
         EngineConfig(threads=1, history="notes"),
         EngineConfig(threads=1, profile=False),
         EngineConfig(threads=2),

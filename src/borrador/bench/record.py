@@ -15,6 +15,7 @@ from borrador.bench.row_cost import RowCosts
 from borrador.bench.runs import Count, Pair
 from borrador.bench.score.scoring import Score
 from borrador.bench.summary import Summary
+from borrador.config import DraftWeights
 from borrador.errors import UsageError
 
 SCHEMA: Literal["borrador-bench"] = "borrador-bench"
@@ -70,6 +71,7 @@ class Settings:
         draft: drafters by name, `auto` resolved; models by the names of their files.
         draft_tokens: drafted each round; None leaves it to measured costs.
         draft_shortlist: as `EngineConfig.draft_shortlist`.
+        draft_weights: as `EngineConfig.draft_weights`; older records have none, and weights were as in the file.
         history: whether drafts came from earlier answers on this disk.
         profile: whether what earlier runs had learnt of costs and drafters was known.
         context: the most tokens of prompt and answer together.
@@ -98,6 +100,7 @@ class Settings:
     prompts: str
     per_task: Count | None
     warm_up_prompts: tuple[str, ...]
+    draft_weights: DraftWeights = "file"
 
     @property
     def compares_answers(self) -> bool:

@@ -177,6 +177,7 @@ class Measurement:
             draft=tuple(short_name(name) for name in expand_specs(config.draft)),
             draft_tokens=config.draft_tokens,
             draft_shortlist=config.draft_shortlist,
+            draft_weights=config.draft_weights,
             history=config.history is not None,
             profile=config.profile,
             context=context_length,

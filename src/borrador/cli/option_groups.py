@@ -24,6 +24,7 @@ class DraftOptions:
     draft: opt.PlannedDraftOption = None
     draft_tokens: opt.DraftTokensOption = opt.ENGINE.draft_tokens
     draft_shortlist: opt.DraftShortlistOption = opt.ENGINE.draft_shortlist
+    draft_weights: opt.DraftWeightsOption = opt.ENGINE.draft_weights
     history: opt.HistoryOption = opt.ENGINE.history
 
 
@@ -67,6 +68,7 @@ def engine_config(drafts: DraftOptions, machine: MachineOptions) -> EngineConfig
         context=machine.context,
         draft_tokens=drafts.draft_tokens,
         draft_shortlist=drafts.draft_shortlist,
+        draft_weights=drafts.draft_weights,
         profile=machine.profile,
         history=drafts.history,
     )

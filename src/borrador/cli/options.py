@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from borrador.cli.completion import complete_drafter, complete_history, complete_model, complete_words
-from borrador.config import EngineConfig
+from borrador.config import DRAFT_WEIGHTS, DraftWeights, EngineConfig
 from borrador.models.catalogue import DEFAULT_MODEL
 from borrador.params import ACCEPTANCE, Acceptance, SamplingParams
 
@@ -54,6 +54,10 @@ def parse_shortlist(text: str | int) -> int | None:
         return named[text] if isinstance(text, str) and text in named else parse_count(text)
     except typer.BadParameter:
         raise typer.BadParameter(f"{text!r:.40} is not a whole number, auto or off") from None
+
+
+def parse_draft_weights(text: str) -> DraftWeights:
+    return parse_word(text, DRAFT_WEIGHTS)
 
 
 def parse_number(text: str | float) -> float:
@@ -119,6 +123,17 @@ DraftShortlistOption = Annotated[
         parser=parse_shortlist,
         autocompletion=complete_words(("auto", "off")),
         help="A draft model proposes N frequent tokens and the text's own; off: any.  [default: 32k where that pays]",
+    ),
+]
+DRAFT_WEIGHTS_HELP = "A draft model's weights: file keeps them, q4_0 rounds wide ones, auto where that saves 15 %."
+DraftWeightsOption = Annotated[
+    DraftWeights,
+    typer.Option(
+        "--draft-weights",
+        metavar="auto|q4_0|file",
+        parser=parse_draft_weights,
+        autocompletion=complete_words(DRAFT_WEIGHTS),
+        help=DRAFT_WEIGHTS_HELP,
     ),
 ]
 HistoryOption = Annotated[

@@ -162,6 +162,7 @@ def open_llm(model: str, config: EngineConfig, *, quiet: bool) -> LLM:
         context=config.context,
         draft_tokens=config.draft_tokens,
         draft_shortlist=config.draft_shortlist,
+        draft_weights=config.draft_weights,
         profile=config.profile,
         history=config.history,
     )

@@ -11,7 +11,17 @@ import typer
 
 from borrador.cli.completion import complete_drafter, complete_model, complete_words
 from borrador.cli.option_groups import DraftOptions, MachineOptions
-from borrador.cli.options import DRAFT_HELP, ENGINE, parse_count, parse_integer, parse_number, parse_word
+from borrador.cli.options import (
+    DRAFT_HELP,
+    DRAFT_WEIGHTS_HELP,
+    ENGINE,
+    parse_count,
+    parse_draft_weights,
+    parse_integer,
+    parse_number,
+    parse_word,
+)
+from borrador.config import DRAFT_WEIGHTS, DraftWeights
 from borrador.errors import UsageError
 from borrador.server.config import SECONDS, STREAM_PACING, ServerConfig, StreamPacing
 
@@ -68,6 +78,17 @@ DraftOption = Annotated[
         envvar="BORRADOR_DRAFT",
         autocompletion=complete_drafter,
         help=f"{DRAFT_HELP}[default: the saved plan, else auto]",
+    ),
+]
+DraftWeightsOption = Annotated[
+    DraftWeights,
+    typer.Option(
+        "--draft-weights",
+        metavar="auto|q4_0|file",
+        parser=parse_draft_weights,
+        envvar="BORRADOR_DRAFT_WEIGHTS",
+        autocompletion=complete_words(DRAFT_WEIGHTS),
+        help=DRAFT_WEIGHTS_HELP,
     ),
 ]
 ThreadsOption = Annotated[
@@ -227,6 +248,7 @@ QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="No notices, an
 @dataclass(frozen=True, kw_only=True)
 class ServedDraftOptions(DraftOptions):
     draft: DraftOption = None
+    draft_weights: DraftWeightsOption = ENGINE.draft_weights
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from borrador.config import DEFAULT_CONTEXT, EngineConfig
+from borrador.config import DEFAULT_CONTEXT, DraftWeights, EngineConfig
 from borrador.draft.cross import CrossDrafter
 from borrador.draft.history import History
 from borrador.draft.model import ModelDrafter
@@ -81,6 +81,7 @@ def load(
     context: int | None = None,
     draft_tokens: int | None = None,
     draft_shortlist: int | None = None,
+    draft_weights: DraftWeights = "auto",
     profile: bool = EngineConfig().profile,
     history: str | None = None,
 ) -> LLM:
@@ -91,12 +92,14 @@ def load(
         draft: `none`, `suffix`, `lookup`, `recycle`, a plug-in, a smaller model, or `auto`, which is whatever is
             available; a list of them, or a comma list, counts as several. A model whose vocabulary is not the target's
             works too, if less well. None is what `borrador plan` has found best for the model on this machine, where it
-            has, `profile` is on and none of `draft_tokens`, `draft_shortlist` and `history` is given; else `auto`.
+            has, `profile` is on and no option that begins with `draft` and no `history` is given; else `auto`.
         threads: threads for the matrix work; None takes the cores this process may use.
         context: the most tokens of prompt and answer together; None takes the model's own limit, at most 4096.
         draft_tokens: tokens drafted each round, from 0 to 64; None lets measured costs decide.
         draft_shortlist: so many frequent tokens, and those of the request's own text, may be proposed by a draft model,
             which makes its steps cheaper; 0 for any token, None for 32768 where that saves a tenth of a step.
+        draft_weights: of a draft model: `q4_0` rounds tensors of more than five bits a weight to Q4_0, which makes its
+            steps cheaper; `file` keeps all as in the file; `auto` rounds where that saves 15 % or more of a step.
         profile: keep what is measured and learnt of costs and drafters, and begin with it the next time; in
             `$BORRADOR_PROFILES`, or `~/.cache/borrador-profiles`. It holds no text.
         history: keep the token ids of answers on this disk under this name, in `$BORRADOR_HISTORY` or
@@ -116,6 +119,7 @@ def load(
         context=context,
         draft_tokens=draft_tokens,
         draft_shortlist=draft_shortlist,
+        draft_weights=draft_weights,
         profile=profile,
         history=history,
     )
@@ -153,15 +157,23 @@ def open_parts(model: str | Path, config: EngineConfig) -> Parts:
         drafters = open_drafters(config.draft, open_other, history)
         for drafter in drafters:
             on_failure.callback(drafter.close)
-        if config.draft_shortlist and not any(isinstance(drafter, ModelDrafter | CrossDrafter) for drafter in drafters):
-            raise UsageError(
-                f"draft_shortlist needs a draft model, got {config.draft_shortlist} and {', '.join(config.draft)}",
-                "Name a draft model, or leave it out.",
-            )
+        if not any(isinstance(drafter, ModelDrafter | CrossDrafter) for drafter in drafters):
+            _refuse_what_only_draft_models_use(config)
         template = ChatTemplate.from_metadata(target.metadata, tokenizer)
         profile = Profile.of(path, isa=target.isa, threads=target.threads) if config.profile else None
         on_failure.pop_all()
         return Parts(target, tokenizer, template, drafters, context_length, profile)
+
+
+def _refuse_what_only_draft_models_use(config: EngineConfig) -> None:
+    """For drafters among which is no draft model."""
+    wanted = {"draft_shortlist": config.draft_shortlist, "draft_weights": config.draft_weights}
+    for name, value in wanted.items():
+        if value and value != "auto":
+            raise UsageError(
+                f"{name} needs a draft model, got {value} and {', '.join(config.draft)}",
+                "Name a draft model, or leave it out.",
+            )
 
 
 def _warn_of_many_threads(threads: int | None) -> None:
@@ -185,7 +197,7 @@ def _open_draft_model(
     name: str, file: Path, config: EngineConfig, tokenizer: Tokenizer, vocabulary_size: int, context_length: int
 ) -> ModelDrafter | CrossDrafter:
     """A draft model; one whose vocabulary is not the target's drafts text, which is encoded anew for either."""
-    model = NativeModel.load(file, config.threads)
+    model = NativeModel.load(file, config.threads, weights=config.draft_weights)
     try:
         own = _read_tokenizer(model, file)
         difference = first_difference(tokenizer, own)
@@ -204,6 +216,7 @@ def _open_draft_model(
         end_ids=tokenizer.eog_ids if shared else own.eog_ids,
         shortlist=shortlist,
         alternatives=shared,
+        variant="" if model.rounded_to is None else model.rounded_to.name.lower(),
     )
     if shared:
         return drafter

@@ -29,7 +29,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @contextmanager
 def open_desk(files: dict[str, Path], temperature: float) -> Iterator[Desk]:
     specs = tuple(str(path) for path in files.values())
-    parts = open_parts(files["itself"], EngineConfig(draft=specs, threads=1, draft_shortlist=0, profile=False))
+    config = EngineConfig(draft=specs, threads=1, draft_shortlist=0, draft_weights="file", profile=False)
+    parts = open_parts(files["itself"], config)
     drafters = {name: plain_chain(drafter) for name, drafter in zip(files, parts.drafters, strict=True)}
     yield Desk(part="chain", parts=parts, drafters=drafters, temperature=temperature, tokens=24)
     parts.close()

@@ -51,6 +51,7 @@ def describe_settings(record: Record, places: Places) -> list[Detail]:
         ("Drafters", (", ".join(settings.draft) or NOTHING,)),
         ("Draft length", ("by measured costs" if length.value is None else length,)),
         ("Shortlist of draft tokens", (places.number("count", "settings", "draft_shortlist"),)),
+        ("Weights of draft models", (settings.draft_weights,)),
         ("History", (_yes(settings.history),)),
         ("Profile of earlier runs", (_yes(settings.profile),)),
         ("Drafters start", (settings.start,)),
