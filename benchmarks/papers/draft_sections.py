@@ -43,8 +43,8 @@ def grams(results: Results) -> list[str]:
         ),
         *paragraph(
             """`layers`: so many of 24 are kept, the first, the last and those evenly between; nothing was trained
-            again. `Q4_0`: all matrices in four bits. Four bits cost next to no α, and leaving out layers costs
-            much."""
+            again. `Q4_0`: all matrices in four bits, while the files of the others have more. Four bits cost next to
+            no α, and leaving out layers costs much."""
         ),
     ]
 
@@ -71,10 +71,10 @@ def sizes(results: Results) -> list[str]:
         *table(headings, (_size_row(of_same_prompts(results, case), case) for case in size_cases(results))),
         *paragraph(
             """`short head`: only 32768 frequent tokens and those of the text may be proposed, so that a step reads
-            that part of the LM head alone; this is what the product does by itself. SmolLM2 has another
-            vocabulary: its text is encoded again, and α counts the target's tokens. To propose a token or two it
-            writes one more, which the draft steps timed for c, four at a time, do not show; so its short drafts
-            take longer than predicted."""
+            that part of the LM head alone. The product does that by itself, and rounds this model to Q4_0 besides.
+            SmolLM2 has another vocabulary: its text is encoded again, and α counts the target's tokens. To propose a
+            token or two it writes one more, which the draft steps timed for c, four at a time, do not show; so its
+            short drafts take longer than predicted."""
         ),
         *paragraph(
             """Here too cost decides as much as α. What reads fewer bytes for a step and keeps α is best, and SmolLM2
