@@ -173,12 +173,13 @@ def test_saved_record_has_every_run_and_the_numbers_that_are_printed(
     draft = tmp_path / "draft.gguf"
     draft.write_bytes(b"d")
     words = ("-m", model, "-d", f"auto,{draft}", "--save", str(saved), "--json", "--repeats", "2", "-n", "9")
-    result = borrador("bench", "--prompts", prompts, *words)
+    result = borrador("bench", "--prompts", prompts, "--draft-weights", "file", *words)
     record = Record.read(saved)
     assert (record.model.name, record.model.bytes) == ("target.gguf", 3)
     assert record.model.sha256 == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     assert [each.name for each in record.draft_models] == ["draft.gguf"]
     assert record.settings.draft == ("suffix", "recycle", "draft.gguf")
+    assert record.settings.draft_weights == "file"
     assert (record.settings.max_tokens, record.settings.repeats, record.settings.prompts) == (9, 2, "prompts.jsonl")
     assert [(pair.prompt, pair.repeat) for pair in record.pairs[::3]] == [("qa-1", 0), ("code-2", 0), ("code-1", 1)]
     assert record.pairs[0].speculative.text == ANSWER

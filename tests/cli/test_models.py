@@ -137,3 +137,13 @@ def test_progress_bar_is_drawn_on_a_terminal() -> None:
         progress(100, 100, "fetching x")
     assert "fetching x" in screen.getvalue()
     assert "100/100" in screen.getvalue()
+
+
+@pytest.mark.parametrize("command", ["run", "chat", "bench", "serve"])
+def test_the_weights_of_a_draft_model_are_an_option_of_every_command_that_drafts(
+    borrador: Borrador, model: Path, command: str
+) -> None:
+    words = ("--max-tokens", "2") if command == "bench" else ("--port", "1") if command == "serve" else ()
+    result = borrador(command, "-m", str(model), "-d", "lookup", "--draft-weights", "file", *words, stdin=b"Hello")
+    assert result.code == 2
+    assert "draft_weights needs a draft model, got file and lookup" in result.err
