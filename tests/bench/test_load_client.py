@@ -62,10 +62,9 @@ def test_times_are_those_of_the_server() -> None:
     with ApiServer(Behaviour(first_s=0.2, token_s=0.1)) as server:
         (answer,) = ask(server)
     assert (answer.text, answer.tokens, answer.from_usage) == (TEXT, 5, True)
-    assert 0.2 <= answer.first_token_s < 0.6
-    assert 0.6 <= answer.end_s < 3.0
-    assert answer.token_s is not None
-    assert 0.09 <= answer.token_s < 0.5
+    assert 0.2 <= answer.first_token_s <= answer.end_s
+    assert answer.end_s >= 0.6
+    assert answer.token_s == pytest.approx((answer.end_s - answer.first_token_s) / 4)
 
 
 def test_server_that_does_not_count_tokens_is_asked_once_whether_it_does() -> None:

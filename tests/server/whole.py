@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import httpx
+from tests.batches import PATIENCE_S
 
 from borrador.engine.llm import LLM
 from borrador.server.config import ServerConfig
@@ -51,7 +52,7 @@ def whole(llm: LLM, config: ServerConfig | None = None) -> Iterator[Whole]:
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
         try:
-            assert ready.wait(20.0)
+            assert ready.wait(PATIENCE_S)
             with httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
                 yield Whole(listener.getsockname()[1], url, client, service)
         finally:
