@@ -36,6 +36,22 @@ def test_a_conversation_becomes_the_tokens_of_its_prompt(rig: Rig) -> None:
     assert told["tokens"] == [*b"user: Hi\n", 257]
 
 
+LONG = "x" * 4096 * len("<|endoftext|>")  # as many times the longest token
+
+
+def test_tokens_are_counted_beyond_the_context(rig: Rig) -> None:
+    told = rig.post("/tokenize", prompt="x" * 5000).json()
+    assert (told["count"], told["max_model_len"]) == (5000, 4096)
+
+
+@pytest.mark.parametrize("body", [{"prompt": LONG}, {"messages": [{"role": "user", "content": LONG}]}])
+def test_a_text_that_cannot_fit_by_its_length_is_not_tokenised(rig: Rig, body: dict[str, object]) -> None:
+    response = rig.post("/tokenize", **body)
+    error = response.json()["error"]
+    assert (response.status_code, error["code"], error["param"]) == (400, "context_length_exceeded", *body)
+    assert "shorter than the context of 4096 tokens, it has at least 409" in error["message"]
+
+
 @pytest.mark.parametrize(
     ("path", "body", "param"),
     [

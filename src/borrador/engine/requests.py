@@ -107,7 +107,7 @@ class Requests:
         """
         checked = self.checked(params)
         tokens = self._read(prompt)
-        self._require_room(len(tokens), str(len(tokens)))
+        _require_room(len(tokens), self._context_length, str(len(tokens)))
         grammar = self._grammars.open(checked, len(tokens))
         return Request(
             prompt=tokens,
@@ -131,8 +131,7 @@ class Requests:
         if isinstance(prompt, TokenPrompt):
             return self._known(prompt.token_ids)
         text = self._text(prompt)
-        least = self._tokenizer.least_tokens(text)
-        self._require_room(least, f"at least {least}")
+        require_possible(text, self._tokenizer, self._context_length)
         return self._encoded(text)
 
     def _known(self, token_ids: Sequence[int]) -> list[int]:
@@ -151,13 +150,6 @@ class Requests:
         if not tokens:
             raise UsageError("the prompt must hold at least one token, it is empty", "Say what to write about.")
         return list(tokens)
-
-    def _require_room(self, length: int, told: str) -> None:
-        if length >= self._context_length:
-            raise ContextLengthError(
-                f"a prompt must be shorter than the context of {self._context_length} tokens, it has {told}",
-                "Shorten it, or choose a larger context.",
-            )
 
     def _end_ids(self, params: SamplingParams) -> frozenset[int]:
         model_ends: frozenset[int] = frozenset() if params.ignore_eos else self._tokenizer.eog_ids
@@ -205,3 +197,17 @@ class Requests:
         plan = self._planner.open(draft_tokens if speculate else 0)
         pass_s = self._planner.pass_s if draft_tokens is None else None
         return Proposer(sessions, plan, self._vocabulary_size, grammar, pass_s, end_ids)
+
+
+def require_possible(text: str, tokenizer: Tokenizer, context_length: int) -> None:
+    """Raise ContextLengthError where the length of a text alone tells that no answer to it fits into the context."""
+    least = tokenizer.least_tokens(text)
+    _require_room(least, context_length, f"at least {least}")
+
+
+def _require_room(length: int, context_length: int, told: str) -> None:
+    if length >= context_length:
+        raise ContextLengthError(
+            f"a prompt must be shorter than the context of {context_length} tokens, it has {told}",
+            "Shorten it, or choose a larger context.",
+        )

@@ -9,6 +9,8 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, Response
 
 from borrador import __version__
+from borrador.engine.requests import require_possible
+from borrador.errors import ContextLengthError
 from borrador.server.bridge import Bridge, Served
 from borrador.server.conversation import as_turns
 from borrador.server.endpoint import read_body, require_model
@@ -93,7 +95,12 @@ def _card(served: Served) -> dict[str, Any]:
 
 def _tokenize(body: TokenizeRequest, served: Served) -> dict[str, Any]:
     llm = served.llm
-    prompt = body.prompt if body.messages is None else llm.template.render(as_turns(body.messages))
-    tokens = llm.tokenize(prompt or "")
+    prompt = body.prompt or "" if body.messages is None else llm.template.render(as_turns(body.messages))
+    try:
+        require_possible(prompt, llm.tokenizer, llm.context_length)
+    except ContextLengthError as error:
+        field = "prompt" if body.messages is None else "messages"
+        raise refusal(f"{error}.", field, "context_length_exceeded") from None
+    tokens = llm.tokenize(prompt)
     told = {"tokens": tokens, "count": len(tokens), "max_model_len": llm.context_length}
     return {**told, "token_strs": [llm.token_text(token) for token in tokens]} if body.return_token_strs else told
