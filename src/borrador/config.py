@@ -14,10 +14,11 @@ DraftWeights = Literal["auto", "q4_0", "file"]
 DRAFT_WEIGHTS: tuple[DraftWeights, ...] = ("auto", "q4_0", "file")
 
 DEFAULT_CONTEXT = 4096
+MAX_CONTEXT = 2**24
 MAX_DRAFT_TOKENS = 64
 _LIMITS = (
     ("threads", 1, 1024),
-    ("context", 2, 2**24),
+    ("context", 2, MAX_CONTEXT),
     ("draft_tokens", 0, MAX_DRAFT_TOKENS),
     ("draft_shortlist", 0, 2**24),
 )

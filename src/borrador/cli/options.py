@@ -47,6 +47,18 @@ def at_least(low: int) -> Callable[[str | int], int]:
     return parse
 
 
+def within(low: int, high: int) -> Callable[[str | int], int]:
+    """A reader of whole numbers that refuses those outside of the limits."""
+
+    def parse(text: str | int) -> int:
+        number = parse_count(text)
+        if not low <= number <= high:
+            raise typer.BadParameter(f"must be from {low} to {high}, got {number}")
+        return number
+
+    return parse
+
+
 def parse_shortlist(text: str | int) -> int | None:
     """How many tokens: 0 for all of them (`off`), None for what the draft model's weights say (`auto`)."""
     named = {"auto": None, "off": 0}

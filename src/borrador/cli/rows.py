@@ -13,7 +13,9 @@ from borrador.bench.row_plot import draw_rows, require_plot_file
 from borrador.cli import options as opt
 from borrador.cli.models import find_model
 from borrador.cli.output import make_table, print_json, print_table, standard_output
-from borrador.config import EngineConfig
+from borrador.config import MAX_CONTEXT, EngineConfig
+
+_CONTEXT = opt.within(0, MAX_CONTEXT - max(ROW_COUNTS))
 
 
 def rows(
@@ -23,7 +25,7 @@ def rows(
         typer.Option("--repeats", metavar="N", parser=opt.at_least(MIN_REPEATS), help="Passes of each size."),
     ] = 25,
     context_tokens: Annotated[
-        int, typer.Option("--context-tokens", metavar="N", parser=opt.at_least(0), help="Tokens already in the cache.")
+        int, typer.Option("--context-tokens", metavar="N", parser=_CONTEXT, help="Tokens already in the cache.")
     ] = 64,
     threads: opt.ThreadsOption = opt.ENGINE.threads,
     plot: Annotated[
@@ -39,7 +41,7 @@ def rows(
     the weights once at the bandwidth that these threads reach, and computing the products of m rows at the peak of
     their integer units. Both are measured before and after the passes.
     """
-    EngineConfig(threads=threads, context=context_tokens + max(ROW_COUNTS))
+    EngineConfig(threads=threads)
     if plot is not None:
         require_plot_file(plot)
     standard_output()
