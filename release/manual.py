@@ -15,6 +15,7 @@ import typer
 
 from borrador import __version__
 from borrador.cli.app import app
+from borrador.cli.variables import GENERAL
 
 EXIT_CODES = (
     (0, "Everything went well."),
@@ -25,14 +26,7 @@ EXIT_CODES = (
     (5, "Speculative and plain decoding differ."),
     (130, "Interrupted."),
 )
-ENVIRONMENT = (
-    ("BORRADOR_MODELS", "Folder of models. Default: ~/.cache/borrador-models"),
-    ("BORRADOR_PROFILES", "Folder of what was measured and learnt. Default: ~/.cache/borrador-profiles"),
-    ("BORRADOR_HISTORY", "Folder of histories. Default: ~/.cache/borrador-history"),
-    ("BORRADOR_ISA", "Forces an instruction set: portable, avx2, avxvnni, avx512vnni or neon."),
-    ("BORRADOR_DEBUG", "1 adds the traceback to an error."),
-    ("NO_COLOR", "If set, nothing is coloured."),
-)
+ENVIRONMENT = (*GENERAL.items(), ("NO_COLOR", "If set, nothing is coloured."))
 _PROGRAM = "borrador"
 
 

@@ -11,6 +11,9 @@ from hypothesis import HealthCheck, settings
 
 from borrador.models.download import resolve
 
+# They tell tests and CI what to do; commands would say that they do not read them.
+_OF_TESTS = ("BORRADOR_SKIP_CROSS", "BORRADOR_SOAK_S", "BORRADOR_SHEDDING_S")
+
 # Every run tries the same examples, for as long as a busy machine takes.
 settings.register_profile("same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("same")
@@ -25,6 +28,8 @@ def folders_of_our_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
     """Nothing that tests learn of drafters gets into the user's folders, or comes from there."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BORRADOR_PROFILES", str(tmp_path_factory.mktemp("profiles")))
+        for name in _OF_TESTS:
+            patch.delenv(name, raising=False)
         yield
 
 

@@ -82,7 +82,7 @@ def shrink(words: Sequence[str], server: str) -> list[str]:
 
 def main() -> int:
     """`borrador` of shell commands."""
-    return entry.main(shrink(sys.argv[1:], os.environ["BORRADOR_TEST_SERVER"]))
+    return entry.main(shrink(sys.argv[1:], os.environ["TEST_SERVER"]))
 
 
 def _write_model(entry_: CatalogueEntry, folder: Path, seed: int) -> None:

@@ -116,7 +116,7 @@ def staged(folder: Path) -> Iterator[Stage]:
     arguments = ["serve", "-m", "smollm2-135m", *small.LIMITS["serve"]]
     with serving(arguments, environment, folder) as url, pytest.MonkeyPatch.context() as patch:
         _write_programs(folder / "bin")
-        environment["BORRADOR_TEST_SERVER"] = url
+        environment["TEST_SERVER"] = url
         for name, value in environment.items():
             patch.setenv(name, value)
         patch.chdir(folder)

@@ -14,10 +14,12 @@ from borrador.cli.chat import chat
 from borrador.cli.doctor import doctor
 from borrador.cli.history import history
 from borrador.cli.models import list_models, pull, show
+from borrador.cli.output import error_console, print_wrapped
 from borrador.cli.plan import plan
 from borrador.cli.rows import rows
 from borrador.cli.run import run
 from borrador.cli.serve import serve
+from borrador.cli.variables import describe_unread
 from borrador.cli.verify import verify
 from borrador.errors import UsageError
 
@@ -84,6 +86,7 @@ def run_app(words: Sequence[str]) -> int:
             command.main(list(words), "borrador", standalone_mode=False)
             return 0
         with command.make_context("borrador", list(words)) as context:
+            _note_unread_variables(command)
             command.invoke(context)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0
@@ -94,6 +97,15 @@ def run_app(words: Sequence[str]) -> int:
     except _CommandLineError as error:
         raise _explain(error, words) from None
     return 0
+
+
+def _note_unread_variables(command: Any) -> None:
+    def of_options() -> set[str]:
+        return {option.envvar for each in command.commands.values() for option in each.params if option.envvar}
+
+    note = describe_unread(os.environ, of_options)
+    if note:
+        print_wrapped(error_console(), f"note: {note}")
 
 
 def _explain(error: Exception, words: Sequence[str]) -> UsageError:
