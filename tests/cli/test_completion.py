@@ -164,3 +164,14 @@ def test_bash_completes_with_the_script_it_is_shown(tmp_path: Path) -> None:
         ["bash", "--norc", "-c", script], cwd=ROOT, env={**os.environ, "PATH": path}, capture_output=True, text=True
     )
     assert (result.stdout, result.stderr) == ("auto,suffix auto,smollm2-135m\n", "")
+
+
+@pytest.mark.parametrize("given", [{}, {"COMP_WORDS": "borrador ru"}, {"COMP_WORDS": "borrador ru", "COMP_CWORD": "x"}])
+def test_a_line_that_bash_does_not_tell_is_asked_for(
+    borrador: Borrador, monkeypatch: pytest.MonkeyPatch, given: dict[str, str]
+) -> None:
+    for name, value in {"_BORRADOR_COMPLETE": "complete_bash", **given}.items():
+        monkeypatch.setenv(name, value)
+    result = borrador()
+    assert (result.code, result.out) == (2, "")
+    assert "COMP_WORDS and COMP_CWORD must say what is to be completed" in result.err

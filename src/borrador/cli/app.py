@@ -83,6 +83,7 @@ def run_app(words: Sequence[str]) -> int:
     command = typer.main.get_command(app)
     try:
         if _COMPLETE in os.environ:
+            _require_line_of_bash()
             command.main(list(words), "borrador", standalone_mode=False)
             return 0
         with command.make_context("borrador", list(words)) as context:
@@ -97,6 +98,16 @@ def run_app(words: Sequence[str]) -> int:
     except _CommandLineError as error:
         raise _explain(error, words) from None
     return 0
+
+
+def _require_line_of_bash() -> None:
+    """Other shells may leave out what they have no words for."""
+    is_given = "COMP_WORDS" in os.environ and os.environ.get("COMP_CWORD", "").isdecimal()
+    if os.environ[_COMPLETE] == "complete_bash" and not is_given:
+        raise UsageError(
+            f"where {_COMPLETE} is set, COMP_WORDS and COMP_CWORD must say what is to be completed, they do not",
+            f"Unset {_COMPLETE}; a shell sets it when it needs it.",
+        )
 
 
 def _note_unread_variables(command: Any) -> None:
