@@ -47,7 +47,7 @@ def test_drafters_are_counted_apart_and_rounds_without_a_draft_not_at_all() -> N
 
 def test_drafts_put_together_count_as_one_drafters_whoever_came_first() -> None:
     rounds = [by("suffix+/a/b.gguf", make_round(2, (1,), 1, 9)), by("/a/b.gguf+suffix", make_round(3, (1,), 0, 9))]
-    (found,) = drafters_of(rounds, lambda name: name.replace("/a/b.gguf", "b.gguf"))
+    (found,) = drafters_of(rounds, lambda joined: joined.replace("/a/b.gguf", "b.gguf").split("+"))
     assert (found.drafter, found.rounds, found.tested, found.accepted) == ("b.gguf+suffix", 2, (2,), (1,))
 
 

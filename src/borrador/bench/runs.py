@@ -13,7 +13,11 @@ from borrador.types import Completion, FinishReason, RoundRecord
 
 Count = Annotated[int, Meta(ge=0)]
 Seconds = Annotated[float, Meta(ge=0.0)]
-Rename = Callable[[str], str]
+Names = Callable[[str], Sequence[str]]
+
+
+def _apart(drafter: str) -> list[str]:
+    return drafter.split("+")
 
 
 class RoundFigures(NamedTuple):
@@ -104,8 +108,8 @@ class Run:
         return self.tokens / self.total_s if self.tokens and self.total_s else None
 
     @classmethod
-    def of(cls, answer: Completion, records: Sequence[RoundRecord], name: Rename = str) -> Run:
-        """An answer and all its rounds, from the prompt's own on; `name` says what to call a drafter."""
+    def of(cls, answer: Completion, records: Sequence[RoundRecord], names: Names = _apart) -> Run:
+        """An answer and all its rounds, from the prompt's own on; `names` as for `drafters_of`."""
         stats, decoding = answer.stats, [record for record in records if record.number > 1]
         return cls(
             text=answer.text,
@@ -120,7 +124,7 @@ class Run:
             draft_s=stats.draft_s,
             forward_s=stats.forward_s,
             sample_s=stats.sample_s,
-            drafters=drafters_of(decoding, name),
+            drafters=drafters_of(decoding, names),
             rounds=tuple(map(_figures, decoding)),
         )
 
@@ -156,17 +160,17 @@ class Pair:
         return next((index for index, (left, right) in enumerate(both) if left != right), shorter)
 
 
-def drafters_of(records: Iterable[RoundRecord], name: Rename = str) -> tuple[DrafterFigures, ...]:
+def drafters_of(records: Iterable[RoundRecord], names: Names = _apart) -> tuple[DrafterFigures, ...]:
     """Acceptance by position of everyone whose drafts these rounds verified, in the order of their first one.
 
     Args:
         records: of the rounds.
-        name: says what to call a drafter. Drafts put together count as one's, whoever came first.
+        names: what to call those who put a draft together, by its drafter. They count as one, whoever came first.
     """
     by_drafter: dict[str, list[RoundRecord]] = {}
     for record in records:
         if record.draft.tokens:
-            joined = "+".join(sorted(name(record.draft.drafter).split("+")))
+            joined = "+".join(sorted(names(record.draft.drafter)))
             by_drafter.setdefault(joined, []).append(record)
     return tuple(_drafter_figures(joined, verified) for joined, verified in by_drafter.items())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -85,15 +86,14 @@ class Contestant:
             with self._llm.stream(messages, params, speculate=speculate) as stream:
                 events = list(stream)
                 answer = completion_of(events, params, stream.stats)
-            return Run.of(answer, [event.record for event in events if event.record is not None], self._name)
+            return Run.of(answer, [event.record for event in events if event.record is not None], self._names)
 
         return decode
 
-    def _name(self, drafter: str) -> str:
-        """A drafter's name, or several joined ones, with draft models by the names of their files."""
-        for full in self._llm.planner.drafters:
-            drafter = drafter.replace(full, short_name(full))
-        return drafter
+    def _names(self, joined: str) -> list[str]:
+        """Those who put a draft together, draft models by the names of their files, in which `+` joins nothing."""
+        known = "|".join(re.escape(name) for name in sorted(self._llm.planner.drafters, key=len, reverse=True))
+        return [short_name(name) for name in re.findall(rf"(?:^|\+)({known}|[^+]+)(?=\+|\Z)", joined)]
 
 
 def short_name(drafter: str) -> str:
