@@ -63,7 +63,7 @@ class Line:
         tokens: of a pass, by equation 1 with this α, by the acceptance at each place of the longest drafts, measured.
         pass_ratio: T(γ + 1) / T(1).
         factor: of walltime, by theorem 3.8, with T(m) and what a round takes beside, measured.
-        by_prompt: the measured factors of single prompts.
+        by_prompt: the measured factors of single prompts that plain decoding took rounds for.
         loop: measured.
         operations: factor of arithmetic, by theorem 3.11 and measured.
     """
@@ -109,7 +109,11 @@ def _line(
             predict(alpha, gamma, known, beside=loop.beside_s / plain.pass_s),
             loop.speedup(plain),
         ),
-        by_prompt=tuple(plain_token_s[answer.prompt] / loop_of([answer]).token_s for answer in answers),
+        by_prompt=tuple(
+            plain_token_s[answer.prompt] / loop_of([answer]).token_s
+            for answer in answers
+            if answer.prompt in plain_token_s
+        ),
         loop=loop,
         operations=(operations_factor(alpha, gamma, ops), (gamma * ops + gamma + 1) / loop.tokens),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from benchmarks.papers.predictions import (
     Case,
@@ -86,3 +88,10 @@ def test_places_count_what_was_tested_there() -> None:
     answers = [an_answer(2, 4, (4, 2), (2, 1)), an_answer(2, 4, (4,), (0,))]
     assert acceptance_by_place(answers) == (0.25, 0.5)
     assert acceptance_by_place(answers[1:]) == (0.0, 0.0)
+
+
+def test_a_prompt_that_plain_decoding_took_no_round_for_has_no_factor_of_its_own() -> None:
+    others = [replace(answer, prompt="qa-2", rounds=answer.rounds * (answer.gamma > 0)) for answer in RESULTS.answers]
+    assert [len(line.by_prompt) for line in lines(RESULTS, CASE)] == [1, 1]
+    more = lines(replace(RESULTS, answers=(*RESULTS.answers, *others)), CASE)
+    assert [line.by_prompt for line in more] == [line.by_prompt for line in lines(RESULTS, CASE)]
