@@ -61,17 +61,18 @@ def measure(options: argparse.Namespace) -> None:
     results = read(options.json)
     if options.part == "simulation":
         played = [simulate(line.alpha, line.gamma) for line in TABLE_1]
-        write(results.with_more(simulated=played), options.json)
+        write(results.with_more(options.part, simulated=played), options.json)
         return
     prompts = load_prompts(per_task=options.per_task)[options.skip :][: options.take]
     with open_desk(options.part, options.temperature) as desk:
-        results = results.with_more(models=describe(desk))
+        results = results.with_more(options.part, models=describe(desk))
         if options.part == "alpha":
-            write(results.with_more(acceptance=measure_alpha(desk, prompts, options.seed)), options.json)
+            measured = measure_alpha(desk, prompts, options.seed)
+            write(results.with_more(options.part, acceptance=measured), options.json)
             return
         for number, prompt in enumerate(prompts, options.skip):
             answers, probe = write_answers(desk, prompt, WAYS[options.part], options.seed + number)
-            results = results.with_more(answers, [probe])
+            results = results.with_more(options.part, answers, [probe])
             write(results, options.json)
             print(f"{prompt.id}: {sum(answer.seconds for answer in answers):.1f} s", flush=True)
 

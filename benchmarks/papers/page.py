@@ -49,7 +49,6 @@ def render(results: Results) -> str:
 
 
 def _introduction(results: Results) -> list[str]:
-    setup = results.setup
     return [
         "# The papers, computed again",
         "",
@@ -59,9 +58,7 @@ def _introduction(results: Results) -> list[str]:
             and measures. `python -m benchmarks.papers --render` wrote this page from [papers.json](papers.json)."""
         ),
         *paragraph(
-            f"""Target: {TARGET}; draft model, where nothing else is said: {DRAFT}; both Q4_K_M. Machine:
-            {setup["processor"]}, {setup["cores"]} cores, kernels for {setup["kernels"]}, {setup["system"]};
-            {setup["date"]}, borrador {setup["borrador"]}, Python {setup["python"]}."""
+            f"""Target: {TARGET}; draft model, where nothing else is said: {DRAFT}; both Q4_K_M. {_machines(results)}"""
         ),
         *paragraph(
             """The prompts are those of `borrador bench`. At temperature 0 decoding is greedy; at temperature 1
@@ -72,6 +69,20 @@ def _introduction(results: Results) -> list[str]:
             count."""
         ),
     ]
+
+
+def _machines(results: Results) -> str:
+    """A sentence for all parts that were measured alike."""
+    parts_of: dict[tuple[str, ...], list[str]] = {}
+    for part, setup in results.setups.items():
+        told = (
+            f"{setup['processor']}, {setup['cores']} cores, kernels for {setup['kernels']}, {setup['system']}",
+            f"{setup['date']}, borrador {setup['borrador']}, Python {setup['python']}",
+        )
+        parts_of.setdefault(told, []).append(part)
+    if len(parts_of) == 1:
+        return f"Machine: {'; '.join(*parts_of)}."
+    return " ".join(f"Machine of {', '.join(parts)}: {'; '.join(told)}." for told, parts in parts_of.items())
 
 
 def _formulas() -> list[str]:

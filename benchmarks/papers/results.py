@@ -119,9 +119,13 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
-    """Everything that docs/papers.md is made of."""
+    """Everything that docs/papers.md is made of.
 
-    setup: Mapping[str, str]
+    Attributes:
+        setups: where and when each part was measured, or the last piece of it.
+    """
+
+    setups: Mapping[str, Mapping[str, str]]
     models: Mapping[str, Model]
     answers: tuple[Answer, ...] = ()
     probes: tuple[Probe, ...] = ()
@@ -130,16 +134,17 @@ class Results:
 
     def with_more(
         self,
+        part: str,
         answers: Iterable[Answer] = (),
         probes: Iterable[Probe] = (),
         acceptance: Iterable[Acceptance] = (),
         simulated: Iterable[Simulated] = (),
         models: Mapping[str, Model] | None = None,
     ) -> Results:
-        """With further measurements; those of the same thing are replaced."""
+        """With further measurements of a part; those of the same thing are replaced."""
         return replace(
             self,
-            setup=this_setup(),
+            setups={**self.setups, part: this_setup()},
             models={**self.models, **(models or {})},
             answers=_merged(self.answers, answers, "part", "draft", "gamma", "temperature", "prompt"),
             probes=_merged(self.probes, probes, "part", "temperature", "prompt"),
@@ -169,10 +174,10 @@ def this_setup() -> dict[str, str]:
 def read(path: Path) -> Results:
     """The results in a file; none where there is no file."""
     if not path.exists():
-        return Results(setup={}, models={})
+        return Results(setups={}, models={})
     stored = json.loads(path.read_text("utf-8"))
     return Results(
-        setup=stored["setup"],
+        setups=stored["setups"],
         models={name: Model(**each) for name, each in stored["models"].items()},
         answers=tuple(
             Answer(**{**each, "tested": tuple(each["tested"]), "accepted": tuple(each["accepted"])})
@@ -186,13 +191,14 @@ def read(path: Path) -> Results:
 
 def write(results: Results, path: Path) -> None:
     """Save results, one measurement a line, the file whole or not at all."""
-    parts = [f'"setup": {json.dumps(dict(results.setup))}', _block("models", results.models)]
+    parts = [_block("setups", results.setups)]
+    parts.append(_block("models", {name: asdict(model) for name, model in results.models.items()}))
     parts += [_lines(name, getattr(results, name)) for name in ("simulated", "acceptance", "probes", "answers")]
     write_whole(path, "{\n" + ",\n".join(parts) + "\n}\n")
 
 
-def _block(name: str, models: Mapping[str, Model]) -> str:
-    lines = ",\n".join(f'"{key}": {json.dumps(asdict(model))}' for key, model in models.items())
+def _block(name: str, entries: Mapping[str, Mapping[str, Any]]) -> str:
+    lines = ",\n".join(f'"{key}": {json.dumps(entry)}' for key, entry in entries.items())
     return f'"{name}": {{\n{lines}\n}}'
 
 

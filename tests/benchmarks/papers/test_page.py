@@ -53,15 +53,25 @@ def test_a_page_of_other_results_is_another_page(results: Results) -> None:
 def test_results_survive_saving(results: Results, tmp_path: Path) -> None:
     write(results, tmp_path / "papers.json")
     assert read(tmp_path / "papers.json") == results
-    assert read(tmp_path / "missing.json") == Results(setup={}, models={})
+    assert read(tmp_path / "missing.json") == Results(setups={}, models={})
 
 
 def test_newer_measurements_replace_older_ones_of_the_same_thing(results: Results) -> None:
     newer = replace(results.answers[0], pass_s=99.0)
-    merged = results.with_more(answers=[newer])
+    merged = results.with_more("chain", answers=[newer])
     assert len(merged.answers) == len(results.answers)
     assert newer in merged.answers
     assert results.answers[0] not in merged.answers
+
+
+def test_each_part_keeps_where_it_was_measured(results: Results) -> None:
+    elsewhere = {**results.setups["chain"], "processor": "Another One"}
+    moved = replace(results, setups={**results.setups, "chain": elsewhere})
+    text = " ".join(render(moved).split())
+    assert f"Machine of simulation, alpha, sizes: {results.setups['sizes']['processor']}, " in text
+    assert "Machine of chain: Another One, " in text
+    assert moved.with_more("sizes").setups["chain"] == elsewhere
+    assert moved.with_more("sizes").setups["sizes"]["processor"] != "Another One"
 
 
 def test_plots_are_saved_beside_the_page_and_show_on_any_background(results: Results, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def model(row_macs: int) -> Model:
 
 
 RESULTS = Results(
-    setup={},
+    setups={},
     models={TARGET: model(400), DRAFT: model(100)},
     answers=(an_answer(0, 40, (), ()), an_answer(1, 40, (40,), (20,)), an_answer(2, 40, (40, 20), (20, 10))),
     probes=(
