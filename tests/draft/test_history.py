@@ -95,7 +95,7 @@ def test_damaged_or_foreign_files_never_crash(kept: Path, caplog: pytest.LogCapt
     history = open_history(kept)
     assert history.automaton.length == 0
     history.remember([1, 2])
-    assert path.name in caplog.text
+    assert caplog.text.count(path.name) == 1  # said once, however often the file is looked at
     foreign = data.startswith(b"#")
     assert (path.read_bytes() == data) is foreign
 

@@ -135,19 +135,17 @@ class History:
                 raise ForeignError("it is of another namespace or vocabulary")
             return stored.answers
         except DamagedError as error:
-            _log.warning("the history %s is ignored, and will be replaced: %s", self.path, error)
+            self._complain(f"the history {self.path} is ignored, and will be replaced: {error}")
         except ForeignError as error:
             self._usable = False
-            _log.warning(
-                "the history %s is ignored, and nothing is added to it: %s; `borrador history clear %s` deletes it",
-                self.path,
-                error,
-                self._namespace,
+            self._complain(
+                f"the history {self.path} is ignored, and nothing is added to it: {error}; "
+                f"`borrador history clear {self._namespace}` deletes it"
             )
         except OSError as error:
             self._usable = False
-            _log.warning(
-                "the history %s cannot be read, and nothing is added to it: %s", self.path, error.strerror or error
+            self._complain(
+                f"the history {self.path} cannot be read, and nothing is added to it: {error.strerror or error}"
             )
         return []
 
