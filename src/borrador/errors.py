@@ -54,5 +54,6 @@ class VerificationError(BorradorError):
 
 
 def in_words(reason: str) -> str:
-    """What a system error says of itself, without its number in front."""
-    return re.sub(r"^\[(Errno|WinError) -?\d+\] ", "", reason)
+    """What an error of the system or of TLS says of itself, without its number or its place in OpenSSL's code."""
+    without_place = re.sub(r"^\[SSL: \w+\] (.*) \(_ssl\.c:\d+\)$", r"TLS: \1", reason)
+    return re.sub(r"^\[(Errno|WinError) -?\d+\] ", "", without_place)
