@@ -41,6 +41,16 @@ def test_stop_ends_an_answer_that_has_not_begun(script: Script, here: Visit) -> 
     expect(here.page.get_by_role("button", name="Copy")).to_have_count(0)
 
 
+def test_a_double_click_on_send_does_not_stop_what_it_asks_for(script: Script, here: Visit) -> None:
+    script.pause_s = 0.05
+    here.page.get_by_label("Your question").fill("First?")
+    here.page.get_by_role("button", name="Send").dblclick()
+    expect(here.page.locator(".answer-text")).to_have_text(MUSEUM_TEXT)
+    here.finish()
+    expect(here.page.locator(".facts")).not_to_contain_text("stopped")
+    assert len(script.requests) == 1
+
+
 def test_regenerate_asks_the_same_again_and_replaces_the_answer(script: Script, here: Visit) -> None:
     here.ask("First?")
     here.finish()

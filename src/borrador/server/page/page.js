@@ -45,6 +45,8 @@ class Conversation {
   #listen() {
     const question = byId("question");
     byId("composer").addEventListener("submit", (event) => this.#submit(event));
+    // By the second click of a double one the button says Stop already.
+    byId("send").addEventListener("click", (event) => event.detail > 1 && event.preventDefault());
     question.addEventListener("input", () => (question.rows = Math.min(question.value.split("\n").length, 8)));
     question.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
