@@ -10,7 +10,7 @@ const PER_TOKEN = 6;
 const MOST_ABOVE = 48;
 const BELOW = 9;
 const LEAST_SCALE = 3;
-const EXPLANATION = "accepted filled, the rest of the draft hollow, below the line what the target wrote itself";
+const EXPLANATION = "Filled: accepted. Hollow: the rest of the draft. Below the line: written by the target itself.";
 const STEPS = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10 };
 
 export class Strip {
@@ -85,7 +85,7 @@ export class Strip {
     this.#line.setAttribute("x2", String(width));
     this.#track.setAttribute("aria-valuemin", "1");
     this.#track.setAttribute("aria-valuemax", String(this.#rounds.length));
-    this.#key.textContent = `${count(this.#rounds.length, "round")}: ${EXPLANATION}`;
+    this.#key.textContent = `${count(this.#rounds.length, "round")}. ${EXPLANATION}`;
     this.#describe();
   }
 
