@@ -140,6 +140,16 @@ def test_settings_left_without_saving_change_nothing(script: Script, here: Visit
     assert "seed" not in script.requests[0]
 
 
+def test_a_tab_does_not_undo_what_another_one_has_set(here: Visit) -> None:
+    other = here.page.context.new_page()
+    other.goto(here.page.url)
+    other.get_by_role("switch", name="Drafting").click()
+    here.page.get_by_role("switch", name="Colours").click()
+    other.reload()
+    expect(other.get_by_role("switch", name="Drafting")).not_to_be_checked()
+    expect(other.get_by_role("switch", name="Colours")).not_to_be_checked()
+
+
 def test_dark_mode_follows_the_system_until_it_is_chosen(browser: Browser, url: str) -> None:
     def paper(here: Visit) -> int:
         colour = here.page.evaluate("getComputedStyle(document.body).backgroundColor")

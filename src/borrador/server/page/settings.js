@@ -39,9 +39,11 @@ export class Settings {
     return this.#key;
   }
 
+  /** Changes a value, here and for the next visit; what other tabs have changed meanwhile stays changed. */
   set(name, value) {
+    if (value === this.#values[name]) return;
     this.#values = { ...this.#values, [name]: value };
-    keep("localStorage", KEPT, JSON.stringify(this.#values));
+    keep("localStorage", KEPT, JSON.stringify({ ...this.#values, ...readKept(), [name]: value }));
   }
 
   /** Shows the sheet, with the field to begin at and why; `onSave` is called if it is left with Save. */
