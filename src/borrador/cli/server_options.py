@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from borrador.cli.api_keys import read_keys
 from borrador.cli.completion import complete_drafter, complete_model, complete_words
 from borrador.cli.option_groups import DraftOptions, MachineOptions
 from borrador.cli.options import (
@@ -22,12 +23,10 @@ from borrador.cli.options import (
     parse_word,
 )
 from borrador.config import DRAFT_WEIGHTS, DraftWeights
-from borrador.errors import UsageError
 from borrador.server.config import SECONDS, STREAM_PACING, ServerConfig, StreamPacing
 
 SERVER = ServerConfig()
 
-_KEY_FILE_BYTES = 1 << 16
 _UNITS = {"k": 2**10, "m": 2**20, "g": 2**30}
 
 
@@ -295,31 +294,3 @@ class ServerOptions:
             stream_pacing=self.stream_pacing,
             pacing_s=SERVER.pacing_s if self.pacing_interval is None else self.pacing_interval,
         )
-
-
-def read_keys(given: list[str] | None, file: Path | None) -> tuple[str, ...]:
-    """The keys of options and file.
-
-    Raises:
-        UsageError: the file cannot be read, or holds none.
-    """
-    keys = list(given or ())
-    if file is not None:
-        in_file = [line.strip() for line in _read(file).splitlines()]
-        in_file = [line for line in in_file if line and not line.startswith("#")]
-        if not in_file:
-            raise UsageError(
-                f"an API key file must hold at least one key, {file!s:.200} holds none", "Write one in it."
-            )
-        keys += in_file
-    return tuple(keys)
-
-
-def _read(file: Path) -> str:
-    try:
-        with file.open("rb") as stream:
-            return stream.read(_KEY_FILE_BYTES).decode()
-    except (OSError, ValueError):
-        raise UsageError(
-            f"the API key file {file!s:.200} must be readable text, it is not", "Check its path and permissions."
-        ) from None
