@@ -17,6 +17,9 @@ from tests.server.page.scripted_server import (
 
 pytestmark = pytest.mark.browser
 
+# Tabs are processes of their own, and learn a little later of what another one keeps.
+IS_KEPT = "(name) => JSON.parse(localStorage.getItem('borrador') ?? '{}')[name] === false"
+
 
 def test_stop_ends_the_answer_here_and_on_the_server(script: Script, here: Visit) -> None:
     script.pause_s = 0.05
@@ -144,7 +147,9 @@ def test_a_tab_does_not_undo_what_another_one_has_set(here: Visit) -> None:
     other = here.page.context.new_page()
     other.goto(here.page.url)
     other.get_by_role("switch", name="Drafting").click()
+    here.page.wait_for_function(IS_KEPT, arg="drafting")
     here.page.get_by_role("switch", name="Colours").click()
+    other.wait_for_function(IS_KEPT, arg="colours")
     other.reload()
     expect(other.get_by_role("switch", name="Drafting")).not_to_be_checked()
     expect(other.get_by_role("switch", name="Colours")).not_to_be_checked()
