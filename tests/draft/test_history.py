@@ -309,3 +309,8 @@ def test_frozen_history_is_proposed_from_and_not_added_to(kept: Path) -> None:
     history.close()
     assert history.automaton.length == length > 0
     assert stored_answers(kept) == [list(answer) for answer in ANSWERS]
+
+
+def test_a_history_deleted_while_they_are_listed_is_left_out(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "glob", lambda folder, _pattern: iter([folder / "gone@0.history"]))
+    assert list_histories(kept) == []

@@ -193,7 +193,10 @@ def clear_history(namespace: str | None = None, folder: Path | None = None) -> i
 
 def _describe_files(folder: Path) -> Iterator[HistoryFile]:
     for path in folder.glob(f"*@*{_SUFFIX}"):
-        namespace, size_bytes = path.name.partition("@")[0], path.stat().st_size
+        try:
+            namespace, size_bytes = path.name.partition("@")[0], path.lstat().st_size
+        except FileNotFoundError:  # deleted meanwhile
+            continue
         try:
             stored = read(path)
         except (BorradorError, OSError):
