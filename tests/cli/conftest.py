@@ -48,6 +48,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> ScriptedLLM:
     for module in (run, bench, chat):
         monkeypatch.setattr(module, "open_llm", lambda *_, **__: llm)
         monkeypatch.setattr(module, "follow_plan", lambda _model, config, **__: config)
+    monkeypatch.setattr("borrador.bench.start.beside", lambda llm: llm)
     return llm
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from tests.scripted import letter_tokenizer
 from tests.verify.scripted import EXTENT, make_parts
 
+from borrador.bench import start
 from borrador.cli import bench, chat, entry, run, verify
 from borrador.draft.protocol import Drafter
 from borrador.types import (
@@ -196,6 +197,7 @@ def main(words: Sequence[str]) -> int:
     llm = ScriptedLLM(ROUNDS * 1000, pause_s=0.005) if slow else ScriptedLLM()
     for module in (run, bench, chat):
         vars(module).update(open_llm=lambda *_, **__: llm, follow_plan=lambda _model, config, **__: config)
+    vars(start).update(beside=lambda llm: llm)
     vars(verify).update(find_parts=lambda *_, **__: lambda _threads: make_parts(), QUICK=EXTENT)
     return entry.main(words[1:] if slow else words)
 

@@ -131,12 +131,12 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Both answers to a prompt, written one right after the other.
+    """Both answers to a prompt, written in turns of a round each.
 
     Attributes:
         prompt: its id.
         repeat: how often the prompt had been answered before in this benchmark.
-        plain_first: which of the two was.
+        plain_first: which of the two began.
     """
 
     prompt: str

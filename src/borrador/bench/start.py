@@ -10,21 +10,22 @@ from typing import Any
 
 from borrador.bench.files import as_name
 from borrador.bench.prompts import BenchPrompt, Halves, Start
-from borrador.bench.runner import Decoder, Ways
+from borrador.bench.runner import Answering, Decoder, Ways, in_step
 from borrador.bench.runs import Run
 from borrador.draft.history import History
 from borrador.draft.suffix import SuffixDrafter
 from borrador.engine.llm import LLM
 from borrador.engine.stream import completion_of
-from borrador.types import Message, SamplingParams
+from borrador.types import GenerationEvent, Message, SamplingParams
 
 
 class Contestant:
     """Answers prompts plainly and speculatively, each as if nothing of it had been read before.
 
-    Before every run the caches of target and draft models are emptied: the second run of a pair would find its prompt
-    there, and times end to end would not compare like with like. What drafters have learnt besides is for `start` to
-    say, see `Settings.start`. What passes cost is a fact of the machine, and never forgotten.
+    Before every run the caches of target and draft models are emptied: the same prompt again would find itself there,
+    and times end to end would not compare like with like. What drafters have learnt besides is for `start` to say, see
+    `Settings.start`. What passes cost is a fact of the machine, and never forgotten. Both ways use the same weights in
+    the same memory, and a sequence each, so that they can write at the same time.
 
     Args:
         llm: that answers; closed by its owner.
@@ -33,6 +34,7 @@ class Contestant:
 
     def __init__(self, llm: LLM, start: Start = "carried") -> None:
         self._llm = llm
+        self._plain = beside(llm)
         self._start = start
         self._known: Mapping[str, Any] | None = {} if start == "cold" else None
 
@@ -73,18 +75,24 @@ class Contestant:
                     drafter.use(history)
             for prompt in prompts:
                 notice(prompt)
-                decode(prompt, params)
+                in_step([decode(prompt, params)])
             history.freeze()
         self._known = self._llm.planner.learnt
 
     def _decoder(self, *, speculate: bool) -> Decoder:
-        def decode(prompt: BenchPrompt, params: SamplingParams, /) -> Run:
-            self._llm.forget_texts()
+        llm = self._llm if speculate else self._plain
+
+        def decode(prompt: BenchPrompt, params: SamplingParams, /) -> Answering:
+            llm.forget_texts()
             if speculate and self._known is not None:
-                self._llm.planner.restore(self._known)
+                llm.planner.restore(self._known)
             messages: Sequence[Message] = [{"role": "user", "content": prompt.text}]
-            with self._llm.stream(messages, params, speculate=speculate) as stream:
-                events = list(stream)
+            events: list[GenerationEvent] = []
+            with llm.stream(messages, params, speculate=speculate) as stream:
+                for event in stream:
+                    events.append(event)
+                    if event.record is not None:
+                        yield sum(len(each.token_ids) for each in events)
                 answer = completion_of(events, params, stream.stats)
             return Run.of(answer, [event.record for event in events if event.record is not None], self._names)
 
@@ -94,6 +102,11 @@ class Contestant:
         """Those who put a draft together, draft models by the names of their files, in which `+` joins nothing."""
         known = "|".join(re.escape(name) for name in sorted(self._llm.planner.drafters, key=len, reverse=True))
         return [short_name(name) for name in re.findall(rf"(?:^|\+)({known}|[^+]+)(?=\+|\Z)", joined)]
+
+
+def beside(llm: LLM) -> LLM:
+    """Another one with the same weights and no drafters, which can write while this one does; closed with it."""
+    return LLM(llm.model, llm.tokenizer, llm.template, context_length=llm.context_length)
 
 
 def short_name(drafter: str) -> str:

@@ -49,7 +49,7 @@ def measure(
 ) -> None:
     """Compare plain and speculative decoding, in speed and answers.
 
-    Every prompt is decoded both ways, one right after the other, with empty caches. The median speed-up over prompts
+    Every prompt is decoded both ways, in turns of a round each, with empty caches. The median speed-up over prompts
     comes with its 95 % interval. With --url, this is a load test instead: more and more clients ask a server, with
     drafts and without if the server lets them choose.
 

@@ -29,9 +29,9 @@ def describe_method(record: Record) -> list[str]:
 
 def _order(settings: Settings) -> str:
     return (
-        f"Every prompt of {settings.prompts} was answered {_times(settings.repeats)}, plainly and with speculation, one"
-        " right after the other; which of the two went first alternated. A short answer to another prompt came before"
-        " all of them and does not count."
+        f"Every prompt of {settings.prompts} was answered {_times(settings.repeats)}, plainly and with speculation, in"
+        " turns of a round each; which of the two began alternated. A short answer to another prompt came before all of"
+        " them and does not count."
     )
 
 
