@@ -109,6 +109,9 @@ class Draft:
         return tuple(reversed(path))
 
 
+NO_DRAFT = Draft()
+
+
 class TokenLogprobs(NamedTuple):
     """Log probabilities at temperature 1 by the model itself, before any sampling parameter acts.
 

@@ -286,6 +286,35 @@ def test_free_drafts_that_are_not_used_are_judged_by_what_was_written() -> None:
     assert world.play(plan, [drafter], 200) > 0.95 * best_fixed_gain(0.95, 0.0)
 
 
+def test_a_round_in_which_all_rest_begins_without_asking_and_counts_as_if_asked() -> None:
+    def asking_rounds(*, first_ask_whether_all_rest: bool) -> list[int]:
+        world = World(steep)
+        drafter = Clairvoyant(world, constant(0.0), name="copies", step_s=0.0, confidence=constant(0.9))
+        plan = controller_for(world, drafter).open()
+        found: list[int] = []
+        for number in range(100):
+            desk = Desk({"copies": drafter}, range(world.length), VOCABULARY)
+            drafter.read = 0
+            if not (first_ask_whether_all_rest and plan.rests(desk.load)):
+                plan.draft(desk, 100)
+            found += [number] if drafter.read else []
+            world.length += 1
+            plan.learn(Draft(), Verdict((), world.length, False, 0), (world.length,))
+        return found
+
+    asked = asking_rounds(first_ask_whether_all_rest=True)
+    assert 4 < len(asked) < 20
+    assert asked == asking_rounds(first_ask_whether_all_rest=False)
+
+
+def test_no_round_goes_by_while_a_drafter_has_its_turn_or_costs_time() -> None:
+    world = World(steep)
+    model = Clairvoyant(world, constant(0.0))
+    assert not controller_for(world, model).open().rests(Desk({"model": model}, range(8), VOCABULARY).load)
+    copies = Clairvoyant(world, constant(0.0), name="copies", step_s=0.0)
+    assert not controller_for(world, copies).open().rests(Desk({"copies": copies}, range(8), VOCABULARY).load)
+
+
 def test_copies_are_taken_where_they_promise_more_and_the_model_elsewhere() -> None:
     world = World()
 

@@ -140,6 +140,17 @@ class RequestPlan:
         load = desk.load
         return choose([alone(self.gather(desk, limit, load))], behind(self._pass_s, load), load)[0]
 
+    def rests(self, load: Load) -> bool:
+        """Begin a round without asking anybody, where all drafters rest whose tokens cost nothing, and there are no
+        others; False, and nothing has happened, where there are."""
+        outlooks = self._drafters.values()
+        if not all(outlook.pace.is_resting and outlook.known.costs.token_s == 0.0 for outlook in outlooks):
+            return False
+        for outlook in outlooks:
+            outlook.pace.asks()
+        self._round = _Round(self._pass_s, load)
+        return True
+
     def gather(self, desk: Desk, limit: int, load: Load) -> Steps[Candidates]:
         """What is proposed to this request, for a pass with this load before any draft.
 

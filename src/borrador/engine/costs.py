@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from operator import le
 from typing import Any, NamedTuple
 
 from borrador.draft.protocol import Price
@@ -54,11 +54,12 @@ class RowCosts:
 
     def __init__(self, seconds: Mapping[int, float], context: ContextCosts = NO_CONTEXT) -> None:
         self._rows = sorted(seconds)
-        self._shape = [math.log(max(seconds[rows], _LEAST_S)) for rows in self._rows]
-        self._level = 0.0
+        self._shape = [max(seconds[rows], _LEAST_S) for rows in self._rows]
+        self._level = 1.0
         self._context = context
-        self._ages = [_FRESH + 1] * len(self._rows)  # passes since each size was last seen
-        self._settle()
+        self._passes = 0
+        self._seen = [-_FRESH - 1] * len(self._rows)  # the last pass of each size
+        self._smooth()
 
     def __call__(self, rows: float) -> float:
         return self._at(rows)
@@ -66,14 +67,14 @@ class RowCosts:
     def behind(self, load: Load) -> PassCost:
         """T(m) for passes of this load's requests, with their contexts."""
         fixed, each = self._added(load)
-        table, at = self._table, self._at
+        level, table, smooth = self._level, self._table, self._smoothed
 
         def pass_s(rows: float) -> float:
             # Asked for many sizes in every round, at a time when nothing is in the processor's caches.
             known = table.get(rows)
             if known is None:
-                known = table[rows] = at(rows)
-            return known + fixed + each * rows
+                known = table[rows] = self._between(smooth, rows)
+            return level * known + fixed + each * rows
 
         return pass_s
 
@@ -83,31 +84,34 @@ class RowCosts:
         A size that was not seen for long shifts more when it is seen again.
         """
         fixed, each = self._added(load)
-        own = self._between(self._seen if rows <= self._rows[-1] else self._seconds, rows)
+        part = self._between(self._shape if rows <= self._rows[-1] else self._smoothed, rows)
+        own = self._level * part
         expected = own + fixed + each * rows
         surprise = _surprise(seconds, expected)
         if rows > _BEYOND * self._rows[-1]:
             self._rows.append(rows)
-            self._shape.append(math.log(own) - self._level)
-            self._ages.append(_FRESH + 1)
+            self._shape.append(part)
+            self._seen.append(self._passes - _FRESH - 1)
         nearest = self._nearest(rows)
-        age = min(self._ages[index] for index in nearest)
-        self._level += _FOLLOW_LEVEL * surprise if age <= _FRESH else 0.0
-        self._ages = [0 if index in nearest else age + 1 for index, age in enumerate(self._ages)]
+        age = self._passes - max(self._seen[index] for index in nearest)
+        self._passes += 1
+        for index in nearest:
+            self._seen[index] = self._passes
+        if age <= _FRESH:
+            self._level *= math.exp(_FOLLOW_LEVEL * surprise)
         self._shift(nearest, _limited((_FOLLOW_SHAPE + _FOLLOW_AGE * min(age, _OLD)) * surprise))
-        self._settle()
         factor = 1.0 + _FOLLOW_LEVEL * surprise * (1.0 - own / expected)  # by the part that the context adds
         self._context = ContextCosts(factor * self._context.reading_s, factor * self._context.row_s)
 
     def scale(self, seconds: float) -> None:
         """Let a pass over one row behind a short context take so many seconds, and all others accordingly."""
         factor = seconds / self._at(1)
-        self._level += math.log(factor)
+        self._level *= factor
         self._context = ContextCosts(*(factor * known for known in self._context))
-        self._settle()
 
     def as_json(self) -> dict[str, Any]:
-        return {"rows": self._rows, "seconds": self._seen, "context": list(self._context)}
+        seconds = [self._level * part for part in self._shape]
+        return {"rows": self._rows, "seconds": seconds, "context": list(self._context)}
 
     @classmethod
     def from_json(cls, stored: Any) -> RowCosts:
@@ -121,29 +125,30 @@ class RowCosts:
         return cls(dict(zip(rows, seconds, strict=True)), ContextCosts(reading_s, row_s))
 
     def _at(self, rows: float) -> float:
-        return self._between(self._seconds, rows)
+        return self._level * self._between(self._smoothed, rows)
 
-    def _between(self, seconds: Sequence[float], rows: float) -> float:
+    def _between(self, parts: Sequence[float], rows: float) -> float:
         """On the straight line through the sizes around `rows`."""
         if len(self._rows) == 1:
-            return seconds[0] * rows / self._rows[0]
+            return parts[0] * rows / self._rows[0]
         high, share = self._place(rows)
-        low = seconds[high - 1]
-        return low + (seconds[high] - low) * share
+        low = parts[high - 1]
+        return low + (parts[high] - low) * share
 
     def _shift(self, nearest: Mapping[int, float], step: float) -> None:
         """Move these sizes against others seen lately, which keep their seconds; the rest keeps its part of both."""
-        fresh = [index for index, age in enumerate(self._ages) if age <= _FRESH]
+        oldest = self._passes - _FRESH
+        fresh = [index for index, seen in enumerate(self._seen) if seen >= oldest]
         common = step / len(fresh)
-        for index in fresh:
-            self._shape[index] += step * nearest.get(index, 0.0) - common
-        self._level += common
+        self._level *= math.exp(common)
+        if len(fresh) > 1:
+            for index in fresh:
+                self._shape[index] *= math.exp(step * nearest.get(index, 0.0) - common)
+            self._smooth()
 
-    def _settle(self) -> None:
-        self._seen = [math.exp(self._level + part) for part in self._shape]
-        is_rising = all(low <= high for low, high in pairwise(self._seen))
-        self._seconds = self._seen if is_rising else rising(self._seen)
-        self._table: dict[float, float] = {}  # by rows, as they are asked for
+    def _smooth(self) -> None:
+        self._smoothed = rising(self._shape)
+        self._table: dict[float, float] = {}  # parts by rows, as they are asked for
 
     def _added(self, load: Load) -> tuple[float, float]:
         """Seconds that this load's contexts add to a pass, and to each of its rows."""
@@ -199,6 +204,8 @@ class DraftCosts:
 
 def rising(values: Sequence[float]) -> list[float]:
     """The non-decreasing sequence that lies closest to `values` in least squares (pool adjacent violators)."""
+    if all(map(le, values, values[1:])):
+        return [*values]
     pools: list[tuple[float, int]] = []
     for value in values:
         pool = (value, 1)

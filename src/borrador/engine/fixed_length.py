@@ -26,6 +26,10 @@ class FixedLength:
         """The draft for a request that has the pass to itself."""
         return alone(self._draft(desk, limit))
 
+    def rests(self, _load: Load) -> bool:
+        """Nothing is ever proposed."""
+        return not (self._draft_tokens and self._drafters)
+
     def gather(self, desk: Desk, limit: int, _load: Load) -> Steps[Candidates]:
         """What is proposed to this request, to be verified whole."""
         return Candidates(whole=(yield from self._draft(desk, limit)))

@@ -27,6 +27,11 @@ class Pace:
         self._rest = 1
         self._resting = 0
 
+    @property
+    def is_resting(self) -> bool:
+        """The drafters are not asked in the round that begins now."""
+        return self._resting > 0
+
     def asks(self) -> bool:
         """Whether the drafters are asked in the round that begins now."""
         if self._resting:

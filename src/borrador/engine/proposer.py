@@ -24,7 +24,7 @@ from borrador.engine.costs import behind
 from borrador.grammar.matcher import Matcher
 from borrador.models.target import BestTokens
 from borrador.sampling.shaping import Shaper
-from borrador.types import Draft, Reason, Verdict
+from borrador.types import NO_DRAFT, Draft, Reason, Verdict
 
 _MARGIN = 1.06  # speed that a draft must promise: judging it and learning from it take time too
 
@@ -75,6 +75,10 @@ class DraftPlan(Protocol):
 
     @property
     def clock(self) -> WorkClock: ...
+
+    def rests(self, load: Load, /) -> bool:
+        """Let a round without a draft begin where no drafter's turn has come; False where `gather` must be asked."""
+        ...
 
     def gather(self, desk: Desk, limit: int, load: Load, /) -> Steps[Candidates]:
         """What is proposed to a request.
@@ -146,12 +150,19 @@ class Proposer:
     def propose(self, context: Sequence[int], limit: int, *, pending: int = 1) -> Draft:
         """A draft of at most `limit` tokens, or an empty one, for a pass that evaluates `pending` tokens before it."""
         load = Load(pending, 1, len(context) - pending)
+        if limit < 1 or self._rests(load):
+            return NO_DRAFT
         candidates = alone(self.gather(context, limit, load, pending=pending))
         if candidates is NOTHING:
-            return Draft()
+            return NO_DRAFT
         pass_s = behind(self._pass_s, load) if self._pass_s is not None else None
         (draft,) = choose([candidates], pass_s, load, _MARGIN)
         return draft
+
+    def _rests(self, load: Load) -> bool:
+        # Most rounds of an answer that drafts do not help end here: what they do beside the pass is all that they lose.
+        self._gathered = bool(self._sessions) and self._plan.rests(load)
+        return self._gathered or not self._sessions
 
     @property
     def clock(self) -> WorkClock:

@@ -20,7 +20,7 @@ from borrador.models.passes import best_of, evaluate
 from borrador.models.target import BestTokens, Rows, Target, Wanted
 from borrador.sampling.rules import AcceptanceRule
 from borrador.sampling.shaping import History
-from borrador.types import Draft, Origin, Reason, RoundRecord, Verdict
+from borrador.types import NO_DRAFT, Draft, Origin, Reason, RoundRecord, Verdict
 
 _LONGEST_FORCED = 256
 
@@ -121,7 +121,7 @@ class Round:
 
     def __init__(self, state: RoundState) -> None:
         self.state = state
-        self.draft = Draft()
+        self.draft = NO_DRAFT
         self.teaches = True
         self._cached, self._length = state.target.length, len(state.context)
         self.pending = self._length - self._cached
