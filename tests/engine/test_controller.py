@@ -289,8 +289,8 @@ def test_free_drafts_that_are_not_used_are_judged_by_what_was_written() -> None:
 def test_a_round_in_which_all_rest_begins_without_asking_and_counts_as_if_asked() -> None:
     def asking_rounds(*, first_ask_whether_all_rest: bool) -> list[int]:
         world = World(steep)
-        drafter = Clairvoyant(world, constant(0.0), name="copies", step_s=0.0, confidence=constant(0.9))
-        plan = controller_for(world, drafter).open()
+        drafter = Clairvoyant(world, constant(0.0), name="copies", step_s=PASS_S / 2000)
+        plan = Controller(steep, {"copies": Price()}, world.clock).open()
         found: list[int] = []
         for number in range(100):
             desk = Desk({"copies": drafter}, range(world.length), VOCABULARY)
@@ -298,8 +298,8 @@ def test_a_round_in_which_all_rest_begins_without_asking_and_counts_as_if_asked(
             if not (first_ask_whether_all_rest and plan.rests(desk.load)):
                 plan.draft(desk, 100)
             found += [number] if drafter.read else []
-            world.length += 1
             plan.learn(Draft(), Verdict((), world.length, False, 0), (world.length,))
+            world.length += 1
         return found
 
     asked = asking_rounds(first_ask_whether_all_rest=True)

@@ -11,6 +11,7 @@ from tests.scripted import END, VOCABULARY, OracleDrafter, ids, scripted_answer,
 
 from borrador.draft.lookup import LookupDrafter
 from borrador.draft.protocol import GoOn, SuccessorLearner, always
+from borrador.engine.fixed_length import FixedLength
 from borrador.models.scripted import ScriptedModel, ScriptedTarget
 from borrador.models.target import BestTokens, Rows
 from borrador.types import Draft, Float32Array, SamplingParams
@@ -100,6 +101,16 @@ def test_a_round_that_ends_the_answer_teaches_all_of_its_rows(end: int) -> None:
     assert answer.token_ids == tuple(ids(letters)[:end])
     require_right(model, drafter.passes)
     assert any(END in draft.tokens for _, draft, _ in drafter.passes)
+
+
+def test_a_round_in_which_all_drafters_rest_teaches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FixedLength, "rests", lambda self, load: load.context % 2 == 0)
+    model, drafter = ScriptedModel(VOCABULARY, seed=3), LearningDrafter()
+    answer = scripted_llm(model, drafter).generate("abc", SamplingParams(max_tokens=12, ignore_eos=True))
+    require_right(model, drafter.passes)
+    taught = [len(context) for context, _, _ in drafter.passes]
+    assert 1 < len(taught) < answer.stats.target_passes
+    assert all((length - 1) % 2 for length in taught[1:])  # the first pass is the prompt's
 
 
 def test_the_most_that_any_drafter_wants_is_asked_for() -> None:

@@ -109,7 +109,7 @@ class SuccessorLearner(Protocol):
     successors: int
 
     def learn_successors(self, context: Sequence[int], draft: Draft, best: BestTokens) -> None:
-        """Learn from a pass; told after every round, before `observe`.
+        """Learn from a pass; told after every round but those in which all drafters rest, before `observe`.
 
         Args:
             context: prompt and answer before the round.

@@ -112,6 +112,7 @@ class Proposer:
 
     Attributes:
         successors: how many likely tokens of every row of a pass the drafters learn from; 0 where none does.
+        rests: no drafter's turn has come in the round that `propose` began last.
     """
 
     def __init__(
@@ -133,7 +134,7 @@ class Proposer:
         for session in sessions.values():
             if isinstance(session, HintTaker):
                 session.use_hints(hints)
-        self._gathered = False
+        self._gathered = self.rests = False
         self._learners = [session for session in sessions.values() if isinstance(session, SuccessorLearner)]
         self.successors = max((learner.successors for learner in self._learners), default=0)
 
@@ -150,7 +151,10 @@ class Proposer:
     def propose(self, context: Sequence[int], limit: int, *, pending: int = 1) -> Draft:
         """A draft of at most `limit` tokens, or an empty one, for a pass that evaluates `pending` tokens before it."""
         load = Load(pending, 1, len(context) - pending)
-        if limit < 1 or self._rests(load):
+        # Most rounds of an answer that drafts do not help end here: what they do beside the pass is all that they lose.
+        self.rests = limit > 0 and (not self._sessions or self._plan.rests(load))
+        if self.rests or limit < 1:
+            self._gathered = self.rests
             return NO_DRAFT
         candidates = alone(self.gather(context, limit, load, pending=pending))
         if candidates is NOTHING:
@@ -158,11 +162,6 @@ class Proposer:
         pass_s = behind(self._pass_s, load) if self._pass_s is not None else None
         (draft,) = choose([candidates], pass_s, load, _MARGIN)
         return draft
-
-    def _rests(self, load: Load) -> bool:
-        # Most rounds of an answer that drafts do not help end here: what they do beside the pass is all that they lose.
-        self._gathered = bool(self._sessions) and self._plan.rests(load)
-        return self._gathered or not self._sessions
 
     @property
     def clock(self) -> WorkClock:

@@ -142,7 +142,10 @@ class Round:
 
     def propose(self) -> Rows:
         """Ask for a draft; the rows of the pass that verifies it. Row 0 of the evidence follows the context."""
-        return self.place(self.state.proposer.propose(self.state.context, self.limit, pending=self.pending))
+        proposer = self.state.proposer
+        draft = proposer.propose(self.state.context, self.limit, pending=self.pending)
+        self.teaches = not proposer.rests
+        return self.place(draft)
 
     def gather(self, load: Load) -> Steps[Candidates]:
         """What is proposed for a pass with this load."""
