@@ -88,11 +88,13 @@ class Contestant:
                 llm.planner.restore(self._known)
             messages: Sequence[Message] = [{"role": "user", "content": prompt.text}]
             events: list[GenerationEvent] = []
+            tokens = 0
             with llm.stream(messages, params, speculate=speculate) as stream:
                 for event in stream:
                     events.append(event)
+                    tokens += len(event.token_ids)
                     if event.record is not None:
-                        yield sum(len(each.token_ids) for each in events)
+                        yield tokens
                 answer = completion_of(events, params, stream.stats)
             return Run.of(answer, [event.record for event in events if event.record is not None], self._names)
 
